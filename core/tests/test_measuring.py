@@ -143,8 +143,25 @@ def test_an_image_without_the_numbers_is_refused_and_a_target_is_asked_for() -> 
             load_compiler=lambda: _Blind,
         )
     )  # fmt: skip
-    said: dict[str, Any] = {"registry": registry, "options": {"blind": {"fast": True}, "other": {"x": 1}}}
+    said: dict[str, Any] = {"registry": registry, "options": {"blind": {"fast": True}}}
     with pytest.raises(CorruptArtifactError, match="no 4 numbers"):
         measured(struct(("n", N)), "T", DeviceCode("cuda", "//"), target="sm_90a", **said)
     with pytest.raises(DeviceRequirementError, match="name one"):
         measured(struct(("n", N)), "T", DeviceCode("cuda", "//"), **said)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (5, "expected {plugin: {option: value}}"),
+        ({"nvrtc": 5}, "expected {plugin: {option: value}}"),
+        ({"nvrtcc": {"std": "c++20"}}, "expected only nvrtc"),
+        ({"include_path": "/x"}, "expected options by plugin"),
+    ],
+)
+def test_options_are_refused_as_they_are_when_the_program_is_compiled(options: Any, message: str) -> None:
+    """What reaches no compiler in silence might have made another layout."""
+    with pytest.raises(ProgramError) as caught:
+        measured(struct(("n", N)), TYPE, CODE, compiler="nvrtc", target="sm_90a", options=options)
+    assert caught.value.field == "options"
+    assert message in str(caught.value)

@@ -24,6 +24,7 @@ from trunnion.built_program import (
     PendingArtifact,
 )
 from trunnion.compiled import CompiledProgram
+from trunnion.compiler_options import options_of
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import (
@@ -35,9 +36,8 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.image.match import match_launches
-from trunnion.messages import describe, listed, suggestion
 from trunnion.model.plan import PLAN_VERSION
-from trunnion.plain import ForeignError, is_a, pairs, path_text, sequence, text
+from trunnion.plain import is_a, path_text
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import (
     check_forms,
@@ -143,7 +143,7 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         store = _store(cache)
         job, named = _job(program, backend, target, compiler, registry)
         _check_trust(job, trust)
-        given = _options(options, job.compiler.name)
+        given = options_of(options, job.compiler.name)
         if named is None and not lazy:
             named = _default_target(job.device_compiler)
         kind = launch_kind(program, job.backend, named, lambda: (job.compiler,))
@@ -180,7 +180,7 @@ def key_inputs(
     expect_program(program)
     with _machine():
         job, named = _job(program, backend, target, compiler, registry)
-        given = _options(options, job.compiler.name)
+        given = options_of(options, job.compiler.name)
         named = _default_target(job.device_compiler) if named is None else named
         kind = launch_kind(program, job.backend, named, lambda: (job.compiler,))
         return _Build(job, job.request(named, kind, given), job.known(kind)).key_inputs()
@@ -483,50 +483,6 @@ def _store(given: ArtifactStore | str | PathLike[str] | bool | None) -> Artifact
             raise
         warn_not_kept(f"there can be no cache at {shorten(str(folder))}", reason, stacklevel=3)
         return None
-
-
-def _options(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Mapping[str, Any]:
-    """Return the options of the device compiler.
-
-    Raises
-    ------
-    ProgramError
-        If there are options for anybody else, or they are no mapping of texts.
-    """
-    every = {} if given is None else _named(given)
-    own = _named(every.get(compiler, {})) if every is not None else None
-    if every is None or own is None:
-        raise ProgramError(f"got {describe(given)}, expected {{plugin: {{option: value}}}}", field="options")
-    unknown = sorted(set(every) - {compiler})
-    if unknown:
-        raise ProgramError(_unknown_options(every, unknown, compiler), field="options")
-    return {name: _plain_option(value) for name, value in own.items()}
-
-
-def _unknown_options(every: Mapping[str, Any], unknown: list[str], compiler: str) -> str:
-    """Return what is wrong with options under names other than the compiler's; they may be its own, given flat."""
-    flat = [name for name in unknown if _named(every[name]) is None]
-    if flat:
-        form = f"{{{shorten(compiler)}: {{{shorten(flat[0])}: ...}}}}"
-        return f"got {listed(flat)}, expected options by plugin: options={form}"
-    return f"got options for {listed(unknown)}, expected only {compiler}{suggestion(unknown[0], (compiler,))}"
-
-
-def _named(given: object) -> dict[str, Any] | None:
-    """Return a mapping of texts as a plain one; None if it is none."""
-    try:
-        found = pairs(given)
-    except ForeignError:
-        return None
-    named = {name: value for key, value in found or () if (name := text(key)) is not None}
-    return named if found is not None and len(named) == len(found) else None
-
-
-def _plain_option(value: Any) -> Any:
-    """Return an option's value without what a subclass of Python's own classes says of itself; others as they are."""
-    if is_a(value, (list, tuple)):
-        return [text(one) if is_a(one, str) else one for one in sequence(value, 0) or ()]
-    return text(value) if is_a(value, str) else value
 
 
 def _default_target(compiler: DeviceCompiler) -> Target:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import probe
+from trunnion.compiler_options import options_of
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import (
@@ -89,7 +90,7 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
     compiler
         The device compiler's name; None: the usable one with the highest rank for the code's language.
     options
-        Options for plugins, ``{plugin: {option: value}}``, as `compile` takes them; those of others are not read.
+        Options of the device compiler, ``{plugin: {option: value}}``, as `compile` takes them.
     registry
         The plugins to choose from; None: those that are installed.
 
@@ -97,7 +98,7 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
     ------
     ProgramError
         If a field's name is no member's, or a member has another size than what is passed there, or is not aligned to
-        what that asks for; the field is named.
+        what that asks for; the field is named. Or if there are options for anybody else.
     CompileError
         If the compiler refuses the code, or a field is no member of the type.
     UnsupportedFeatureError
@@ -115,7 +116,7 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
         code=(_probe(code, expect_text(name, "name", "a C++ type"), places),),
         kernels=(KernelSignature(_KERNEL, (KernelParameter(8, 8, "a pointer to uint64 (8 bytes)"),)),),
         target=_target(target, code, device),
-        options=(options or {}).get(spec.name, {}),
+        options=options_of(options, spec.name),
         accepts=(_IMAGE,),
     )
     numbers = dict(zip(places, _read(device.compile(request), len(places)), strict=True))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError, ParameterMismatchError, ProgramError
 from trunnion.image.layout import pack_parameters_for
 from trunnion.image.match import match_launches, match_parameters
+from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, eq, minimum
@@ -98,6 +100,23 @@ def test_kernels_in_another_order_are_refused_whose_signatures_are_equal(kernels
             -1,
             "2 arguments",
             "1 parameters, of which number 0 has 24 bytes, and may be a struct (struct(...) builds one)",
+        ),
+        (
+            (POINTER,),
+            (KernelParameter(16, 8, "a pointer and two numbers"),),
+            0,
+            "a pointer to float16 (8 bytes) at offset 0",
+            "16 bytes at offset 0, and may be a struct (struct(...) builds one)",
+        ),
+        (
+            (INT, replace(STRUCT, alignment=16)),
+            (INT, STRUCT),
+            1,
+            (
+                "a struct of the launcher's (24 bytes) at offset 16, of the fields "
+                ".x at 0: a pointer to float16 (8 bytes); .n[1] at 20: int32 (4 bytes)"
+            ),
+            "24 bytes at offset 8, so it is aligned otherwise (struct(..., alignment=...) says it)",
         ),
         ((INT,), (INT, INT), -1, "1 arguments", "2 parameters"),
         ((INT,), (), -1, "1 arguments", "0 parameters"),
@@ -222,6 +241,18 @@ def test_more_shared_memory_than_the_target_gives_a_block_is_refused(arch: str, 
             f"needs {most + 1} bytes of dynamic shared memory for kernel 'k', got {arch}, which allows a block {most} "
             "bytes, static ones included; give the launch less dynamic_smem_bytes, or compile for another architecture"
         )
+
+
+def test_static_shared_memory_counts_where_the_image_tells_it() -> None:
+    most, static = 227 << 10, 4096
+    data = synthetic_cubin([SyntheticKernel(name="k_0", static_smem_bytes=static)], "sm_90a")
+    made = replace(compiled(0, None), data=data)
+    match_launches(launched(most - static, (32,)), made)
+    with pytest.raises(
+        DeviceRequirementError, match=f"{most - static + 1} bytes .* beside {static} of static"
+    ):
+        match_launches(launched(most - static + 1, (32,)), made)
+    match_launches(launched(most, (32,)), replace(made, kind="ptx", target=Target("cuda", "compute_90a")))
 
 
 def test_what_may_run_where_there_is_more_or_never_is_not_refused() -> None:

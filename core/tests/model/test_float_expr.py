@@ -157,6 +157,8 @@ def test_what_is_no_expression_is_refused(text: Any, said: str) -> None:
         (lambda: HALF * NUMBER, "expressions are of integers: compute with it in the kernel"),
         (lambda: HALF.cast("float32") * 2, "a cast comes last"),
         (lambda: sqrt(HALF.cast("float32")), "a cast comes last"),
+        (lambda: HALF.cast("float32").cast("float16"), "a cast comes last"),
+        (lambda: N.cast("float32"), "expected an integer type; write real(n).cast('float32')"),
         (lambda: HALF.cast("int32"), "expected a float type"),
         (lambda: HALF.cast("complex64"), "expected a float type"),
         (lambda: HALF.cast("float4_e2m1fn_x2"), "expected a float type"),

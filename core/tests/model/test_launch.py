@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trunnion.errors import ProgramError
+from trunnion.errors import ExprError, ProgramError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Const, Symbol, eq
+from trunnion.model.float_expr import real
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.launch_attributes import (
     LAUNCH_ATTRIBUTES,
@@ -184,3 +185,24 @@ def test_a_number_for_a_parameter_says_what_to_write() -> None:
     for grid in (ScalarParam("n", "int32"), (ScalarParam("n", "int32"), 1)):
         with pytest.raises(ProgramError, match=r"grid\[0\]: got ScalarParam, .* symbol=n\), and write n"):
             KernelLaunch("k", (), grid, 1)
+
+
+@pytest.mark.parametrize("field", ["pdl", "cluster", "cluster[1]"])
+def test_what_stands_for_no_integer_is_refused_with_what_to_write(field: str) -> None:
+    """A call may decide both, so that a scalar or a float is what people try."""
+
+    def refused(value: Any) -> str:
+        name, _, axis = field.partition("[")
+        with pytest.raises(ExprError) as caught:
+            launch(**{name: (1, value) if axis else value}, grid=(N, N))
+        assert caught.value.field == (field if name == "pdl" or axis else "cluster[0]")
+        return str(caught.value)
+
+    assert "write its symbol, i" in refused(ScalarParam("i", "int32", Symbol("i")))
+    assert "compute with it in the kernel" in refused(ScalarParam("s", "float32"))
+    assert "integers are divided by a // b" in refused(real(N) / 2)
+
+
+def test_a_cluster_is_said_to_be_what_it_may_be() -> None:
+    with pytest.raises(ProgramError, match="expected an integer, an expression, or up to 3 of them"):
+        launch(cluster=2.0)

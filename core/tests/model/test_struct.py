@@ -274,6 +274,7 @@ def test_what_stands_in_a_struct_belongs_to_the_program() -> None:
         assert caught.value.field == "launches[0].args[0].in.x"
 
 
-def test_pairs_in_a_list_are_told_how_they_are_given():
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_pairs_in_a_list_are_told_how_they_are_given(count: int):
     with pytest.raises(ProgramError, match=r"struct\(\*pairs\)"):
-        struct([("a", symbols("n")[0]), ("b", symbols("n")[0])])
+        struct([(name, symbols("n")[0]) for name in "abc"[:count]])

@@ -1,9 +1,13 @@
 // What people use of the host's headers, for a source that includes all of them before this text.
 enum class Color : uint8_t { red };
+struct Pair {
+  int first, second;
+};
 struct Base {};
 struct Derived final : Base {
   int x;
 };
+static_assert(offsetof(Pair, second) == 4, "");
 static_assert(sizeof(std::int64_t) == 8 && sizeof(int8_t) == 1 && sizeof(uintptr_t) == 8 &&
                   sizeof(std::uint16_t) == 2,
               "");

@@ -71,6 +71,17 @@ def test_each_compiles_by_itself_and_again(toolkit: str, name: str) -> None:
     assert compiled(f"#include <{name}>\n#include <{name}>{KERNEL}")
 
 
+@pytest.mark.parametrize("std", ["c++11", "c++14"])
+def test_older_standards_than_libcu_s_have_all_but_its_traits(toolkit: str, std: str) -> None:
+    names = [name for name in OWN if name not in {"type_traits", "utility"}]
+    assert compiled("".join(f"#include <{name}>\n" for name in names) + KERNEL, std=std)
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_each_that_is_libcu_s_compiles_by_itself_and_again(name: str) -> None:
+    assert compiled(f"#include <{name}>\n#include <{name}>{KERNEL}")
+
+
 @pytest.mark.parametrize("std", ["c++17", "c++20"])
 def test_what_libcu_has_is_found_by_the_host_s_names(std: str) -> None:
     """Sources of CUTLASS, FlashAttention and ThunderKittens include them."""

@@ -182,6 +182,25 @@ def test_what_only_nvcc_has_says_what_stands_for_it(row: Any) -> None:
             words(**{name.replace("-", "_"): True})
 
 
+@pytest.mark.parametrize(
+    "word", ["-std c++17", "-Xptxas -v", "--ftz\ttrue", " -G", "-G ", "-maxrregcount 64"]
+)
+def test_one_word_is_one_option(word: str) -> None:
+    with pytest.raises(ProgramError, match=r"one word is one option|starts with a dash"):
+        words(word)
+
+
+@pytest.mark.parametrize("word", ["-", "--", "- ", "-\xa0"])
+def test_a_word_without_a_name_is_refused(word: str) -> None:
+    with pytest.raises(ProgramError, match="may not be given here"):
+        words(word)
+
+
+def test_a_space_hides_no_option_that_only_nvcc_has() -> None:
+    with pytest.raises(ProgramError, match="NVRTC has no option 'Xcompiler'; there is no host code"):
+        words("-Xcompiler -fPIC")
+
+
 @pytest.mark.parametrize("word", ["-Wno-unused", "-Werror=all-warnings", "-L/opt/lib"])
 def test_a_value_may_follow_at_once_what_only_nvcc_has(word: str) -> None:
     with pytest.raises(ProgramError, match="NVRTC has no option"):

@@ -23,6 +23,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
 from trunnion_nvrtc.compiler import linker, program
 from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.device_runtime import device_runtime_digest
 from trunnion_nvrtc.compiler.program import Program
 from trunnion_nvrtc.compiler.request import Mode, read_request
 
@@ -342,9 +343,10 @@ def test_options_act_through_the_link() -> None:
 
 def test_the_surroundings_name_the_linker_where_there_is_a_link() -> None:
     compiler = NvrtcCompiler()
+    linked = {"nvjitlink": linker.build_id(), "libcudadevrt.a": device_runtime_digest()}
     assert compiler.environment(request(cuda(ADD))) == {}
-    assert compiler.environment(request(cuda(ADD), cuda(TWICE))) == {"nvjitlink": linker.build_id()}
-    assert compiler.environment(request(DeviceCode("ptx", PTX))) == {"nvjitlink": linker.build_id()}
+    assert compiler.environment(request(cuda(ADD), cuda(TWICE))) == linked
+    assert compiler.environment(request(DeviceCode("ptx", PTX))) == linked
     assert compiler.environment(request(DeviceCode("ptx", PTX), target="compute_90")) == {}
 
 

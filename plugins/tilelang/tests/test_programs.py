@@ -91,6 +91,16 @@ def test_what_a_program_raises_leaves_as_it_is_and_the_switch_is_off(tmp_path):
     assert tilelang.jit is vars(tilelang)["jit"]
 
 
+def test_a_program_may_go_to_another_folder_before_it_says_its_kernels(cuda, capsys, monkeypatch, tmp_path):
+    text = (PROGRAMS / "vector_add.py").read_text("utf-8")
+    head, found, rest = text.partition("import tilelang\n")
+    assert found
+    (tmp_path / "wanders.py").write_text(f"{head}import os\n\nos.chdir('/')\n{found}{rest}")
+    monkeypatch.chdir(tmp_path)
+    main(["--backend", "nvrtc", "--no-cache", "wanders.py", "--length", "256"])
+    assert capsys.readouterr().out == "256 sums are right\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

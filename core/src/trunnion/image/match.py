@@ -6,14 +6,16 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from trunnion.errors import (
+    CorruptArtifactError,
     DeviceRequirementError,
     ParameterMismatchError,
     ProgramError,
     VariableMismatchError,
     shorten,
 )
+from trunnion.image.cubin import read_cubin
 from trunnion.image.layout import pack_parameters_for
-from trunnion.image.shared_memory import most_block_smem
+from trunnion.image.shared_memory import MOST_STATIC_SMEM, most_block_smem
 from trunnion.model.expr import Const
 
 if TYPE_CHECKING:
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["match_launches", "match_parameters", "match_variables"]
 
-_PLAIN = frozenset({1, 2, 4, 8, 16, 128})  # bytes of numbers, addresses and tensor maps
+_PLAIN = frozenset({1, 2, 4, 8, 128})  # bytes of numbers, addresses and tensor maps; of 16 most are structs
 _MOST_FIELDS = 24
 _STRUCT = ", and may be a struct (struct(...) builds one)"
+_ALIGNED = ", so it is aligned otherwise (struct(..., alignment=...) says it)"
 
 
 def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> None:
@@ -112,7 +115,7 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
         _match_block(launch, kernel)
         least = max(launch.dynamic_smem_bytes.bounds.low, 0)  # a call with fewer than 0 bytes is refused
         if not (launch.never or launch.conditional):
-            _match_room(least, kernel.name, image.target)
+            _match_room(least, kernel, image)
         if least < kernel.dynamic_smem_bytes:
             given = f"{least}" if isinstance(launch.dynamic_smem_bytes, Const) else f"{least} in some calls"
             raise ProgramError(
@@ -122,14 +125,28 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
             )
 
 
-def _match_room(nbytes: int, kernel: str, target: Target) -> None:
+def _match_room(nbytes: int, kernel: ImageKernel, image: DeviceImage) -> None:
+    target = image.target
     most = most_block_smem(target.arch) if target.kind == "cuda" else None
-    if most is not None and nbytes > most:
+    if most is None or nbytes + MOST_STATIC_SMEM <= most:
+        return
+    static = _static_smem(kernel, image)
+    if nbytes + static > most:
+        beside = f" beside {static} of static" if static else ""
         raise DeviceRequirementError(
-            f"{nbytes} bytes of dynamic shared memory for kernel {shorten(kernel)}",
+            f"{nbytes} bytes of dynamic shared memory{beside} for kernel {shorten(kernel.name)}",
             f"{target.arch}, which allows a block {most} bytes, static ones included",
             "give the launch less dynamic_smem_bytes, or compile for another architecture",
         )
+
+
+def _static_smem(kernel: ImageKernel, image: DeviceImage) -> int:
+    """Return a kernel's own shared memory, in bytes, as far as the image tells it."""
+    try:
+        found = read_cubin(image.data).kernel(kernel.symbol) if image.kind == "cubin" else None
+    except CorruptArtifactError:
+        found = None  # whoever loads it will say so
+    return found.static_smem_bytes if found else 0
 
 
 def _match_block(launch: PlannedLaunch, kernel: ImageKernel) -> None:
@@ -166,8 +183,15 @@ def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None
     wanted = pack_parameters_for(((p.size, p.alignment) for p in declared), target)
     for ordinal, (said, place, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
         if said.size != real.size or place.offset != real.offset:
-            meant = "" if real.size in _PLAIN or said.fields else _STRUCT
+            meant = _meant(said, real)
             raise ParameterMismatchError(kernel.name, ordinal, _said(said, place), _real(real) + meant)
+
+
+def _meant(said: KernelParameter, real: ImageParameter) -> str:
+    """Return what a parameter of the image may be, that the program does not pass so."""
+    if said.size == real.size:
+        return _ALIGNED if said.fields else ""
+    return "" if real.size in _PLAIN or said.fields else _STRUCT
 
 
 def _said(parameter: KernelParameter, place: ImageParameter) -> str:

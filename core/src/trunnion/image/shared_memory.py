@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BLOCK_SMEM", "most_block_smem"]
+__all__ = ["BLOCK_SMEM", "MOST_STATIC_SMEM", "most_block_smem"]
+
+MOST_STATIC_SMEM: Final = 48 << 10
+"""The most static shared memory of a kernel, in bytes, on every device: more has to be dynamic (CUDA C++ Programming
+Guide, "Shared Memory")."""
 
 BLOCK_SMEM: Final[Mapping[int, int]] = MappingProxyType(
     {

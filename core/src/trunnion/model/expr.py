@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from trunnion.errors import ExprError, shorten
 from trunnion.messages import describe, spelled
-from trunnion.model.dtypes import DType, dtype
+from trunnion.model.dtypes import DType, Kind, dtype
 from trunnion.model.fields import instance, integer, place, text
 from trunnion.model.interval import INT64, INT64_MAX, SHIFTS, Interval
 from trunnion.model.op import Op
@@ -341,7 +341,8 @@ class Cast(Expr):
     def __post_init__(self) -> None:
         _check_operands(operand=self.operand)
         if not instance(self.to, DType, "to").is_integer:
-            raise ExprError(f"got a cast to {self.to}, expected an integer type")
+            advice = f"; write real(n).cast('{self.to}')" if self.to.kind is Kind.FLOAT else ""
+            raise ExprError(f"got a cast to {self.to}, expected an integer type{advice}")
         allowed, got = self.range, self.operand.bounds
         if got.low > allowed.high or got.high < allowed.low:
             raise ExprError(f"a value in [{got.low}, {got.high}] never fits {self.to}")

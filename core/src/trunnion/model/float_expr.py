@@ -206,6 +206,17 @@ class FloatCast(OutsideExpr):
         """The number of nodes."""
         return self.value.nodes
 
+    def cast(self, to: DType | str) -> NoReturn:  # noqa: ARG002 - whatever the type
+        """Refuse a second cast: each would round.
+
+        Raises
+        ------
+        ExprError
+            Always.
+        """
+        as_expr(self)  # type: ignore[arg-type]  # which says what to write instead
+        raise NotImplementedError
+
     def _instead(self) -> str:
         return "a cast comes last, because a result is rounded once: (a * b).cast(dtype)"
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.model.capability import Capability
 from trunnion.model.enums import DriverEnum, member
-from trunnion.model.expr import Const, Expr, as_expr
-from trunnion.model.fields import flag, integer, members
+from trunnion.model.expr import Const, Expr, NonInteger, as_expr
+from trunnion.model.fields import flag, integer, members, place
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ def _cluster(value: object, field: str) -> object:
     """Return blocks along x, y, z: integers, or expressions if one of them is no constant."""
     if value is None:
         return None
-    given = (value,) if type(value) is int or is_a(value, Expr) else members(value, field)
+    alone = type(value) is int or is_a(value, (Expr, NonInteger))
+    given = (value,) if alone else members(value, field, "an integer, an expression, or up to 3 of them")
     if not 1 <= len(given) <= _AXES:
         raise ProgramError(f"got {len(given)} extents, expected 1 to {_AXES}", field=field)
     extents: list[int | Expr] = [1, 1, 1]
@@ -166,6 +167,7 @@ def _cluster(value: object, field: str) -> object:
 
 def _cluster_extent(value: object, field: str) -> int | Expr:
     """Return blocks along one axis; of an expression a call checks what its bounds do not say."""
+    _refuse_outside(value, field)
     if not isinstance(value, Expr):
         return integer(value, field, 1, MAX_CLUSTER_BLOCKS)
     if value.bounds.high < 1 or value.bounds.low > MAX_CLUSTER_BLOCKS:
@@ -175,9 +177,17 @@ def _cluster_extent(value: object, field: str) -> int | Expr:
 
 def _switch(value: object, field: str) -> object:
     """Return True or False, or the condition that decides it: 0 is off, as that of a launch's ``when``."""
+    _refuse_outside(value, field)
     if not is_a(value, Expr):
         return flag(value, field)
     return value.value != 0 if is_a(value, Const) else value
+
+
+def _refuse_outside(value: object, field: str) -> None:
+    """Refuse what stands for no integer, a parameter say, with what to write instead."""
+    if is_a(value, NonInteger):
+        with place(field):
+            as_expr(value)  # type: ignore[arg-type]  # which says it
 
 
 def _ranged(low: int, high: int) -> Callable[[object, str], object]:

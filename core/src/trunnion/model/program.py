@@ -149,7 +149,7 @@ class KernelProgram:
                 if not isinstance(fact, Occupancy) or len(parts.get(fact.kernel, ())) == 1:
                     continue
                 if fact.kernel in parts:
-                    got = "two parts of the code have a kernel of that name: give one another"
+                    got = "two parts of the code have a kernel of that name: give one another name"
                 else:
                     got = f"expected a kernel that the program launches{suggestion(fact.kernel, parts)}"
                 raise ProgramError(f"occupancy of kernel {shorten(fact.kernel)}: {got}", field=field)

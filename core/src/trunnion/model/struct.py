@@ -364,13 +364,13 @@ def _named(fields: object) -> tuple[tuple[str, Argument | Array], ...]:
     found: dict[str, Argument | Array] = {}
     for index, one in enumerate(members(fields, "fields")):
         pair = members(one, f"fields[{index}]", "a pair of a name and a value")
+        if pair and is_a(pair[0], (tuple, list)):
+            problem = "got pairs in a sequence, expected each as an argument of its own: struct(*pairs)"
+            raise ProgramError(problem, field=f"fields[{index}]")
         if len(pair) != 2:  # noqa: PLR2004 - a name and a value
             raise ProgramError(
                 f"got {len(pair)} members, expected a pair of a name and a value", field=f"fields[{index}]"
             )
-        if is_a(pair[0], (tuple, list)):
-            problem = "got pairs in a sequence, expected each as an argument of its own: struct(*pairs)"
-            raise ProgramError(problem, field=f"fields[{index}]")
         name = text(pair[0], f"fields[{index}]")
         if name in found:
             raise ProgramError(f"two fields are called {shorten(name)}", field=f"fields[{index}]")

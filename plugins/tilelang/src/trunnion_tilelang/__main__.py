@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if said.module:
                 runpy.run_module(script, run_name="__main__", alter_sys=True)
             else:
-                runpy.run_path(script, run_name="__main__")
+                # As Python itself: TileLang reads a kernel's text from there, and a program may change its folder.
+                runpy.run_path(str(Path(script).absolute()), run_name="__main__")
     finally:
         sys.argv, sys.path = before
 

@@ -19,6 +19,7 @@ from trunnion.storage.stamps import witness
 from trunnion.toolchain.device import device_arch
 from trunnion_nvrtc.compiler import linker
 from trunnion_nvrtc.compiler.cuda_part import CompiledPart, compile_part, part_headers
+from trunnion_nvrtc.compiler.device_runtime import device_runtime_digest
 from trunnion_nvrtc.compiler.headers import file_digest
 from trunnion_nvrtc.compiler.linker import LinkInput
 from trunnion_nvrtc.compiler.nvrtc import supported_archs
@@ -39,7 +40,7 @@ __all__ = ["NvrtcCompiler"]
 # Of what NVRTC and nvJitLink ask the environment for: NV_NVVM_VERSION=nvvm70, say, makes other machine code.
 _VARIABLES = ("EDG_", "LIBNVVM_", "LLVM_", "NVJITLINK", "NVRTC", "NVVM_", "NV_NVVM_")
 _LTOIR_MAGIC = b"\xed\x43\x4e\x7f"
-_VERSION = 3  # of what this plugin makes of a request; it changes whenever some image does
+_VERSION = 4  # of what this plugin makes of a request; it changes whenever some image does
 
 
 class NvrtcCompiler(DeviceCompiler):
@@ -121,7 +122,8 @@ class NvrtcCompiler(DeviceCompiler):
         -------
         dict[str, str]
             The SHA-256 of each header file that could be included, by path, and a value that never comes again if not
-            all are known; the build of nvJitLink if it is needed; for ``device-debug`` the working directory too.
+            all are known; if code is linked the build of nvJitLink, and CUDA's device runtime; for ``device-debug`` the
+            working directory too.
 
         Raises
         ------
@@ -141,6 +143,7 @@ class NvrtcCompiler(DeviceCompiler):
             found["headers that nobody can name"] = uuid.uuid4().hex
         if job.links:
             found["nvjitlink"] = linker.build_id()
+            found["libcudadevrt.a"] = device_runtime_digest()
         if any("device-debug" in part.options for part in cuda):
             found["working directory"] = str(Path.cwd())
         return found

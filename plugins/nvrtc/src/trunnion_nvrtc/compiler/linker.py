@@ -25,6 +25,11 @@ from trunnion.errors import (
 )
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
+from trunnion_nvrtc.compiler.device_runtime import (
+    DEVICE_RUNTIME_HINT,
+    device_runtime,
+    wants_device_runtime,
+)
 from trunnion_nvrtc.compiler.nvrtc import DISTRIBUTION, NAME, import_bindings
 from trunnion_nvrtc.compiler.results import NVJITLINK_RESULTS, result_code
 
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LinkInput", "LinkResult", "build_id", "check_ptx", "link", "version"]
 
-_INPUT_TYPES = {"cubin": "CUBIN", "ptx": "PTX", "ltoir": "LTOIR"}
+_INPUT_TYPES = {"cubin": "CUBIN", "ptx": "PTX", "ltoir": "LTOIR", "library": "LIBRARY"}
 _CALLS_NOBODY = b"""
 .version 8.0
 .target sm_75
@@ -135,6 +140,8 @@ def link(
 ) -> LinkResult:
     """Link parts to one image (``nvJitLinkCreate``, ``nvJitLinkAddData``, ``nvJitLinkComplete``).
 
+    CUDA's device runtime is linked too, where kernels launch kernels.
+
     Parameters
     ----------
     inputs
@@ -165,10 +172,16 @@ def link(
         words.append("-lto")
     if output == "ptx":
         words.append("-ptx")
-    result = _linked(inputs, words, arch, output)
-    if output == "cubin":
-        _check_resolved(result, words, arch)
-    return result
+    try:
+        return _whole(inputs, words, arch, output)
+    except CompileError as error:
+        if output != "cubin" or not wants_device_runtime(error.log):
+            raise
+        library = device_runtime()
+        if library is None:
+            error.add_note(f"hint: {DEVICE_RUNTIME_HINT}")
+            raise
+    return _whole([*inputs, LinkInput("library", library, "libcudadevrt.a")], words, arch, output)
 
 
 def check_ptx(data: bytes, arch: str) -> None:
@@ -192,6 +205,14 @@ def check_ptx(data: bytes, arch: str) -> None:
         _check_resolved(
             _linked([LinkInput("ptx", data, "the linked PTX")], words, arch, "cubin"), words, arch
         )
+
+
+def _whole(inputs: Sequence[LinkInput], words: list[str], arch: str, output: str) -> LinkResult:
+    """Return what a link made, in which nothing is left that nobody defines."""
+    result = _linked(inputs, words, arch, output)
+    if output == "cubin":
+        _check_resolved(result, words, arch)
+    return result
 
 
 def _linked(inputs: Sequence[LinkInput], words: list[str], arch: str, output: str) -> LinkResult:

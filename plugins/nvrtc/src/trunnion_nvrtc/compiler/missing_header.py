@@ -40,6 +40,7 @@ _INSTALL = "pip install nvidia-cuda-cccl"
 _GRID_DEPENDENCY = re.compile(
     'identifier "(cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion)" is undefined'
 )
+_DEVICE_LAUNCH = "device-side kernel launch could not be processed"
 _DRIVER_API = re.compile(r"\bcuda\.h\(\d+\): error: A function without execution space annotations")
 
 
@@ -77,6 +78,10 @@ def cuda_hints(log: str) -> list[str]:
     called = _GRID_DEPENDENCY.search(log)
     if called:
         hints.append(f"hint: {called[1]} is in cuda_runtime.h, which nvcc includes by itself; include it")
+    if _DEVICE_LAUNCH in log:
+        hints.append(
+            "hint: a kernel launches another one only in code that is linked, with --relocatable-device-code=true"
+        )
     if _DRIVER_API.search(log):
         hints.append(
             "hint: this cuda.h declares the driver's functions, which are the host's; leave out the include path that "

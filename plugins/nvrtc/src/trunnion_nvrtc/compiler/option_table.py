@@ -69,7 +69,7 @@ _IN_WORDS = {
     _PATH: "the absolute path of a folder",
     _HEADER: "the name of a header, without quotation marks, angle brackets and line breaks",
     _LOG: "-, which is the log",
-    _PTXAS: "one option of ptxas, such as -v or --maxrregcount=64",
+    _PTXAS: "one option of ptxas, such as -v or --maxrregcount=64, and the next one in another word",
 }
 """The forms of values in words; every other one is a list of the words that are allowed."""
 
@@ -182,7 +182,9 @@ NVCC_ONLY = (
     ),
     RefusedOption("generate-code", _TARGET, ("gencode", "gpu-code", "code", "arch-list")),
     RefusedOption("compiler-options", _HOST, ("Xcompiler",)),
-    RefusedOption("compiler-bindir", _HOST, ("ccbin", "allow-unsupported-compiler")),
+    RefusedOption(
+        "compiler-bindir", _HOST, ("ccbin", "allow-unsupported-compiler", "static-global-template-stub")
+    ),
     RefusedOption(
         "forward-unknown-to-host-compiler",
         _HOST,
@@ -193,9 +195,30 @@ NVCC_ONLY = (
     RefusedOption(
         "Wall", _HOST_WARNINGS, ("W", "Wextra", "Werror", "pedantic", "Wno-deprecated-gpu-targets")
     ),
+    RefusedOption("Xcudafe", "diag-error, diag-warn and diag-suppress take messages by number"),
+    RefusedOption(
+        "ftemplate-backtrace-limit", "it is about how long messages are; leave it out", ("ftemplate-depth",)
+    ),
+    RefusedOption("no-host-device-move-forward", "use builtin-move-forward=false"),
+    RefusedOption("no-host-device-initializer-list", "use builtin-initializer-list=false"),
+    RefusedOption("source-in-ptx", "generate-line-info says where code is from", ("src-in-ptx",)),
     RefusedOption("system-include", "use include-path", ("isystem",)),
     RefusedOption(
-        "library", _LINK, ("L", "library-path", "linker-options", "Xlinker", "cudart", "shared", "lib")
+        "library",
+        _LINK,
+        (
+            "L",
+            "l",
+            "lcuda",
+            "lcudart",
+            "lcublas",
+            "library-path",
+            "linker-options",
+            "Xlinker",
+            "cudart",
+            "shared",
+            "lib",
+        ),
     ),
     RefusedOption("nvlink-options", "options of the linker follow from those of the parts", ("Xnvlink",)),
     RefusedOption(
@@ -215,12 +238,23 @@ NVCC_ONLY = (
             "verbose",
             "v",
             "threads",
+            "t",
+            "t0",
+            "t4",
+            "t8",
             "x",
             "E",
+            "M",
+            "MM",
             "MD",
             "MMD",
             "MF",
         ),
+    ),
+    RefusedOption(
+        "fatbin-options",
+        "nothing is packed or compressed here; leave it out",
+        ("Xfatbin", "compress-mode", "compress-all", "no-compress"),
     ),
     RefusedOption("default-stream", "a launch is on the stream of its call; see stream="),
     RefusedOption("resource-usage", "use ptxas-options=-v; program.kernels has the numbers", ("res-usage",)),

@@ -110,7 +110,10 @@ def _parse_word(word: str, field: str) -> tuple[Option, str]:
         # The only options whose value may follow without a sign between; the last two are not taken.
         if word.startswith(f"-{joined}") and _key(name) not in _BY_NAME | _OF_NVCC:
             name, equals, value = joined, "=", word[2:]
-    option = _lookup(name, field)
+    first = name.split(maxsplit=1)[:1]
+    option = _lookup(first[0] if first else name, field)
+    if first and first != [name]:
+        raise _error(f"{shorten(word)} may not be given here; one word is one option: -std=c++17", field)
     if bool(equals) != bool(option.value):
         form = "a value after '='" if option.value else "no value"
         raise _error(f"got {shorten(word)}, but --{option.name} takes {form}", field)

@@ -1,7 +1,11 @@
-// NVRTC brings size_t, ptrdiff_t, NULL and offsetof.
+// NVRTC brings size_t, ptrdiff_t and NULL. libcu++ has an offsetof only where there is none, and no constant one.
 #pragma once
 
-#if __has_include(<cuda/std/cstddef>)
+#ifndef offsetof
+#define offsetof(type, member) __INTADDR__(&(((type*)0)->member))
+#endif
+
+#if __cplusplus >= 201703L && __has_include(<cuda/std/cstddef>)
 #include <cuda/std/cstddef>
 #else
 namespace std {
@@ -10,8 +14,4 @@ using ::ptrdiff_t;
 using ::size_t;
 }  // namespace std
 using std::nullptr_t;
-#endif
-
-#ifndef offsetof
-#define offsetof(type, member) __INTADDR__(&(((type*)0)->member))
 #endif

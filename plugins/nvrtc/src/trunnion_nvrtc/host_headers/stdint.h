@@ -1,7 +1,7 @@
 // Integers of a width, each as libcu++ has it, whose own header comes first where there is one.
 #pragma once
 
-#if __has_include(<cuda/std/cstdint>)
+#if __cplusplus >= 201703L && __has_include(<cuda/std/cstdint>)
 #include <cuda/std/cstdint>
 #else
 typedef signed char int8_t;

@@ -1,0 +1,65 @@
+"""Options for a device compiler, as callers give them: ``{plugin: {option: value}}``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trunnion.errors import ProgramError, shorten
+from trunnion.messages import describe, listed, suggestion
+from trunnion.plain import ForeignError, is_a, pairs, sequence, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["options_of"]
+
+
+def options_of(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Mapping[str, Any]:
+    """Return the options of the device compiler.
+
+    Parameters
+    ----------
+    given
+        What a caller passes as ``options=``.
+    compiler
+        The device compiler's name.
+
+    Raises
+    ------
+    ProgramError
+        If there are options for anybody else, or they are no mapping of texts.
+    """
+    every = {} if given is None else _named(given)
+    own = _named(every.get(compiler, {})) if every is not None else None
+    if every is None or own is None:
+        raise ProgramError(f"got {describe(given)}, expected {{plugin: {{option: value}}}}", field="options")
+    unknown = sorted(set(every) - {compiler})
+    if unknown:
+        raise ProgramError(_unknown_options(every, unknown, compiler), field="options")
+    return {name: _plain_option(value) for name, value in own.items()}
+
+
+def _unknown_options(every: Mapping[str, Any], unknown: list[str], compiler: str) -> str:
+    """Return what is wrong with options under names other than the compiler's; they may be its own, given flat."""
+    flat = [name for name in unknown if _named(every[name]) is None]
+    if flat:
+        form = f"{{{shorten(compiler)}: {{{shorten(flat[0])}: ...}}}}"
+        return f"got {listed(flat)}, expected options by plugin: options={form}"
+    return f"got options for {listed(unknown)}, expected only {compiler}{suggestion(unknown[0], (compiler,))}"
+
+
+def _named(given: object) -> dict[str, Any] | None:
+    """Return a mapping of texts as a plain one; None if it is none."""
+    try:
+        found = pairs(given)
+    except ForeignError:
+        return None
+    named = {name: value for key, value in found or () if (name := text(key)) is not None}
+    return named if found is not None and len(named) == len(found) else None
+
+
+def _plain_option(value: Any) -> Any:
+    """Return an option's value without what a subclass of Python's own classes says of itself; others as they are."""
+    if is_a(value, (list, tuple)):
+        return [text(one) if is_a(one, str) else one for one in sequence(value, 0) or ()]
+    return text(value) if is_a(value, str) else value
