@@ -87,3 +87,12 @@ def test_ptx_that_the_driver_compiles() -> None:
 def test_a_precompiled_header_changes_nothing() -> None:
     for _ in range(2):
         check(program(cuda("#include <cuda_fp16.h>\n" + WHOLE)), options={"nvrtc": {"pch": True}})
+
+
+@pytest.mark.parametrize("option", ["-rdc=true", "-dlto"])
+def test_a_kernel_launches_another_one(option) -> None:
+    child = "__global__ void child(const float* a, float* b, int n) { scaled_one(a, b, n); }"
+    source = WHOLE.replace('extern "C" __global__ void scale', "__device__ void scaled_one") + child
+    parent = 'extern "C" __global__ void scale(const float* a, float* b, int n) {\n'
+    parent += "  if (threadIdx.x == 0 && blockIdx.x == 0) child<<<(n + 255) / 256, 256>>>(a, b, n);\n}"
+    check(program(cuda(source + parent, option)))
