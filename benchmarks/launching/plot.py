@@ -50,7 +50,8 @@ def plot(report: Report, path: Path) -> None:
     )
     for axis, (case, found) in zip(axes[0], panels, strict=True):
         _bars(axis, [cell for cell in found.cells if cell.call], groups)
-        axis.set_title(f"{case.tensors} tensors, {case.maps or 'none'} as tensor maps, and a scalar")
+        place = ", in a struct" * case.packed
+        axis.set_title(f"{case.tensors} tensors, {case.maps or 'none'} as tensor maps, and a scalar{place}")
         axis.set_xlabel("host time per call, µs (median, quartiles)")
     figure.suptitle(f"{report.machine.device}, {report.machine.date}")
     figure.savefig(path)
