@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from trunnion.contract.compiler import DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
+from trunnion.errors import DriverError
 from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
@@ -18,6 +19,7 @@ from trunnion.model.facts import device, occupancy
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.sim.abi import DeviceAttribute
 from trunnion.testing.comparison import check_expected, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.history import Bench
@@ -104,10 +106,20 @@ class _Machine:
         """Return the calls of the program on a device."""
         if ordinal not in self._benches:
             loaded = self._program("" if self._sized.portable else ARCHITECTURES[ordinal])
+            self._fail(loaded, ordinal)
             self._benches[ordinal] = bench = Bench(self._harness, self._sized.program, loaded)
             bench.now.on = ordinal
             bench.place()
         return self._benches[ordinal]
+
+    def _fail(self, loaded: LoadedProgram, ordinal: int) -> None:
+        """Let the device refuse once to tell what the grid is over: it is to be asked again, not taken for told."""
+        with self._harness.simulator.fault("cuDeviceGetAttribute", when=_sizes), suppress(DriverError):
+            loaded.preload(ordinal)
+
+
+def _sizes(_: int, attribute: int, __: int) -> bool:
+    return attribute in (DeviceAttribute.MULTIPROCESSOR_COUNT, DeviceAttribute.MAX_BLOCKS_PER_MULTIPROCESSOR)
 
 
 @law("Z6", given=_sized, requires=_FACTS, ways=_UNLOADED, cost="toolchain")
