@@ -23,7 +23,7 @@ from trunnion.model.plan import (
 )
 from trunnion.model.tensormap.fields import Im2colFields
 from trunnion.sim.abi import FunctionAttribute
-from trunnion.sim.trace import AttributeSet, Launched, PersistingLinesReset
+from trunnion.sim.trace import AttributeSet, Launched, MemorySet, PersistingLinesReset
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 from trunnion.testing.strategies.calls import BASE_ALIGNMENT
 from trunnion.testing.strategies.numbers import Indexable
@@ -158,6 +158,11 @@ def _last_candidate(plan: LaunchPlan) -> LaunchPlan:
 
 def _no_fill(plan: LaunchPlan) -> LaunchPlan:
     return replace(plan, tensors=tuple(replace(slot, fill=None) for slot in plan.tensors))
+
+
+def _even_fill(event: MemorySet) -> MemorySet:
+    odd = event.itemsize == 2 and event.count % 2  # noqa: PLR2004 - bytes
+    return replace(event, count=event.count - 1) if odd else event
 
 
 def _half_workspaces(plan: LaunchPlan) -> LaunchPlan:
@@ -402,6 +407,13 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
         "reversed-outputs", "Reverses outputs' extents.", "O5", stage="emitter", emitted=_reversed_outputs
     ),
     saboteur("no-fill", "Leaves outputs as they are.", "O3", stage="emitter", emitted=_no_fill),
+    saboteur(
+        "even-fills",
+        "Fills 16 bits by writes of 32.",
+        "O3",
+        stage="driver",
+        trace=in_trace(_even_fill, MemorySet),
+    ),
     saboteur(
         "small-workspaces", "Takes elements for bytes.", "W1", stage="emitter", emitted=_half_workspaces
     ),

@@ -215,6 +215,20 @@ class _AnyStream(Changed):
         return entry
 
 
+class _AnyNumber(Changed):
+    """A loaded program that takes a bool for the number of a stream or of a device."""
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """Launch."""
+
+        def entry(*args: Any, **named: Any) -> Any:
+            taken = {name: int(named[name]) for name in ("stream", "device") if type(named.get(name)) is bool}
+            return self._true.entry(*args, **{**named, **taken})
+
+        return entry
+
+
 class _OtherStatus(Changed):
     """A loaded program that takes every driver's status for one."""
 
@@ -318,6 +332,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("unwaited-failure", "Closes without waiting for half a call.", "Y3", _UnwaitedFailure),
     _saboteur("pops-anothers", "Pops the context of the call around one that fails.", "H1", _PopsAnothers),
     _saboteur("any-stream", "Takes what says no handle for a stream.", "N6", _AnyStream),
+    _saboteur("any-number", "Takes a bool for a stream or a device.", "N6", _AnyNumber),
     _saboteur("other-status", "Reports another status than the driver's.", "F1 F2", _OtherStatus),
     _saboteur("one-name", "Has one name for all statuses.", "F1", _OneName),
     _saboteur("own-names", "Names statuses by a table of its own.", "F1 N5", _OwnNames),

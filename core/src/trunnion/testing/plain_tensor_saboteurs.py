@@ -81,5 +81,12 @@ PLAIN_TENSOR_SABOTEURS: tuple[Saboteur, ...] = (
         r"check_storage\(.*\)\n",
         "pass\n",
     ),
+    _saboteur(
+        "strides-of-nothing",
+        "Checks strides of tensors without elements.",
+        "L3",
+        r"(if r\d+_\d+ != want and d\d+_\d+ > 1)( and d\d+_\d+)+:",
+        r"\1:",
+    ),
 )
 """The saboteurs."""

@@ -67,6 +67,8 @@ def output_addresses(harness: Harness, expected: Expected, observed: Observed) -
     for want in expected.outputs:
         address = where[Address(want.name)]
         harness.require(address % want.alignment == 0, f"output {want.name!a} lies at {address:#x}")
+    for want, got in zip(expected.outputs, outputs, strict=True):
+        harness.require(got.is_contiguous(), f"output {want.name!a} has the strides {tuple(got.stride())}")
     return where
 
 

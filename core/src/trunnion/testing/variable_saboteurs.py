@@ -77,6 +77,14 @@ class _FirstDevice(Changed):
         self._sparing(lambda: self._true.preload(device))
 
 
+class _Unwaited(_FirstDevice):
+    """A loaded program that does not wait until what variables hold first is written."""
+
+    def _sparing(self, call: Callable[[], Any]) -> Any:
+        with sim.active().intercept("cuStreamSynchronize", lambda *_: None):  # type: ignore[union-attr]  # as above
+            return call()
+
+
 class _AnySize(Changed):
     """An adapter that takes a variable of any size for one of the right size."""
 
@@ -104,6 +112,13 @@ VARIABLE_SABOTEURS: tuple[Saboteur, ...] = (
         "M2",
         stage="lifecycle",
         loaded=_FirstDevice,
+    ),
+    saboteur(
+        "unwaited-writes",
+        "Launches while module variables are being initialised.",
+        "M2",
+        stage="lifecycle",
+        loaded=_Unwaited,
     ),
     saboteur(
         "late-copies",

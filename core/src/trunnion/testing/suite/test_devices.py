@@ -22,6 +22,7 @@ from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, reports
 from trunnion.testing.laws import EVERY_WAY, law
+from trunnion.testing.machine import ARCHITECTURES
 from trunnion.testing.observed import observe
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
@@ -212,7 +213,8 @@ def _check_refused_launch(harness: Harness, loaded: Any, scenario: Scenario, sta
 def foreign_stream(harness: Harness, scenario: Scenario) -> None:
     """A ``stream=`` of another device than the tensors' is an ArgumentError before anything happens.
 
-    So is an object that is no stream: one that answers otherwise than the CUDA stream protocol says.
+    So is an object that is no stream: one that answers otherwise than the CUDA stream protocol says, and a number of
+    another class than int; and likewise what is no device under ``device=``.
     """
     with harness.loaded(scenario.program) as loaded:
         facts, observed = harness.call(loaded, scenario.call)
@@ -223,19 +225,26 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         foreign = harness.simulator.new_stream(1 - expected.device)
         with _leaving_contexts(harness):
             _, observed = harness.call(loaded, scenario.call, stream=foreign)
-        _check_refused_stream(harness, observed)
+        _check_refused_word(harness, observed, "stream")
         here = harness.simulator.new_stream(expected.device)
         given = harness.given(scenario.call)
-        for answer in _no_streams(here):
-            call = partial(loaded.entry, *given.args, stream=_Answering(answer), device=given.device)
-            _check_refused_stream(harness, observe(harness, call))
+        call = partial(loaded.entry, *given.args)
+        for stream in (*map(_Answering, _no_streams(here)), *_NO_NUMBERS, -1, 1 << 64, (0, here)):
+            refused = observe(harness, partial(call, stream=stream, device=given.device))
+            _check_refused_word(harness, refused, "stream")
+        for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, "cpu", "cuda:x", (expected.device,)):
+            _check_refused_word(harness, observe(harness, partial(call, device=device)), "device")
 
 
-def _check_refused_stream(harness: Harness, observed: Observed) -> None:
-    """Require that a call was refused for its stream, and did nothing."""
+_NO_NUMBERS = (True, False, 0.0, 1.0, "0", b"1", 1j)
+"""What is equal to a number, or says one."""
+
+
+def _check_refused_word(harness: Harness, observed: Observed, word: str) -> None:
+    """Require that a call was refused for its stream or its device, and did nothing."""
     error = observed.error
     harness.require(isinstance(error, ArgumentError), f"raised {error!r}")
-    harness.require(getattr(error, "argument", "") == "stream", f"the error names another argument: {error}")
+    harness.require(getattr(error, "argument", "") == word, f"the error names another argument: {error}")
     harness.require(not observed.launches and not observed.allocations, "the refused call had effects")
 
 

@@ -10,7 +10,7 @@ from trunnion.contract.spec import Capability
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol, eq
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, symbols_of
 from trunnion.testing.expected import Refused
@@ -20,11 +20,13 @@ from trunnion.testing.strategies import (
     Breakage,
     CallSpec,
     Scenario,
+    TensorSpec,
     calls,
     mistakes_of_each_kind,
     programs,
     scenarios,
 )
+from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.strategies.programs import CODE, PARTS
 
 if TYPE_CHECKING:
@@ -105,7 +107,21 @@ def _misplaced(harness: Harness) -> SearchStrategy[Any]:
     )
 
 
-@law("L3", tier="launch", given=_misplaced, requires=_STRIDED)
+@st.composite
+def _empty(draw: st.DrawFn) -> tuple[Scenario, tuple[Breakage, ...]]:
+    """Draw a tensor without elements, whose strides mean nothing."""
+    shape = draw(st.sampled_from(((0, 3), (3, 0), (2, 0, 3))))
+    strides = tuple(draw(st.sampled_from((1, 3, 64))) for _ in shape)
+    param = TensorParam(
+        "a", dtype("int32"), tuple(map(Const, shape)), strides=tuple(map(Const, row_major(shape)))
+    )
+    launch = KernelLaunch("k", (param,), *((_ONE,) * 3,) * 2)
+    spec = TensorSpec(dtype="int32", shape=shape, strides=strides)
+    program = KernelProgram("p", Signature((param,)), (CODE,), (launch,))
+    return Scenario(program, CallSpec(args=(spec,))), ()
+
+
+@law("L3", tier="launch", given=lambda harness: st.one_of(_misplaced(harness), _empty()), requires=_STRIDED)
 def strided_tensors(harness: Harness, example: tuple[Scenario, tuple[Breakage, ...]]) -> None:
     """A tensor with named strides is taken as it lies in memory, and refused if it lies otherwise."""
     scenario, mistakes = example

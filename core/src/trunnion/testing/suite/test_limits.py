@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError, DeviceRequirementError, TensorMapError
 from trunnion.image import SyntheticKernel, synthetic_cubin
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import DeviceAttribute
-from trunnion.testing.comparison import check_expected, check_refused
+from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.machine import synthetic_image
 from trunnion.testing.reference import expect
-from trunnion.testing.strategies import CallSpec, TensorSpec
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.described_maps import described_maps
 from trunnion.testing.strategies.limits import (
     aligned_memory,
@@ -27,6 +32,7 @@ from trunnion.testing.strategies.limits import (
     view_layouts,
     window_ranges,
 )
+from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers_each
 
 if TYPE_CHECKING:
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _DYNAMIC = frozenset({Capability.DYNAMIC_SHAPES})
+_ONES = (Const(1),) * 3
 
 
 @law("X1", given=lambda _: grids(), requires=_DYNAMIC)
@@ -72,6 +79,8 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
     """
     series, static = example
     program = series.program
+    if len(program.launches) > 1:
+        _check_two_names(harness)
     image = synthetic_image(program)
     kernels = [
         SyntheticKernel(name=one.symbol, parameters=one.parameters, static_smem_bytes=static)
@@ -94,11 +103,41 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
                 check_expected(harness, program, facts, (expected, observed), first=False)
 
 
+def _check_two_names(harness: Harness) -> None:
+    """Require that a kernel that goes by two names is allowed what the one of them needs that needs the most."""
+    sizes = (100 << 10, 60 << 10)
+    launches = (
+        KernelLaunch(name, (), _ONES, _ONES, dynamic_smem_bytes=Const(size))
+        for name, size in zip("kj", sizes, strict=True)
+    )
+    program = KernelProgram("p", Signature(()), (CODE,), tuple(launches))
+    image = synthetic_image(program)
+    one = image.kernels[0]
+    image = replace(image, kernels=tuple(replace(one, name=kernel.name) for kernel in image.kernels))
+    with harness.loaded(program, image) as loaded:
+        _, observed = harness.call(loaded, CallSpec(args=(), device=0))
+    seen = tuple(launch.dynamic_smem_bytes for launch in observed.launches)
+    harness.require(seen == sizes, f"two names of a kernel: launched with {seen}, {observed.error!r}")
+
+
 @law("X4", tier="launch", given=lambda h: aligned_memory(workspace=Capability.WORKSPACE in h.capabilities))
 def alignments(harness: Harness, series: Series) -> None:
     """Allocated memory lies at a multiple of its alignment, up to 64 KiB; passed memory that does not is refused."""
     delivers_each(harness, series)
     _check_aligned_enough_for_another(harness, series)
+    (output,) = series.program.signature.outputs
+    _check_aligned_block(harness, output.alignment)
+
+
+def _check_aligned_block(harness: Harness, alignment: int | None) -> None:
+    """Require that an output of several dimensions is contiguous, one of one element among them, as well as aligned."""
+    block = TensorParam(
+        "b", dtype("int16"), tuple(map(Const, (3, 1, 2))), access="write", alignment=alignment
+    )
+    launch = KernelLaunch("k", (block,), _ONES, _ONES)
+    program = KernelProgram("p", Signature((), (block,)), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        check_call(harness, Scenario(program, CallSpec(args=(), device=0)), loaded)
 
 
 def _check_aligned_enough_for_another(harness: Harness, series: Series) -> None:

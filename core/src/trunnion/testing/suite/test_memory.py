@@ -39,7 +39,23 @@ _FILL = frozenset({Capability.OUTPUT_FILL})
 _WORKSPACE = frozenset({Capability.WORKSPACE})
 
 
-@law("O3", tier="launch", given=needing(Capability.OUTPUT_FILL), requires=_FILL)
+@st.composite
+def _each_width(draw: st.DrawFn) -> Scenario:
+    """Draw outputs of each size of an element and of an odd number of them, which no wider write fills."""
+    count = 2 * draw(st.integers(0, 4)) + 1
+    outputs = tuple(
+        TensorParam(kind, dtype(kind), (Const(count),), access="write", fill=draw(st.sampled_from((1, 0, 3))))
+        for kind in ("uint8", "int16", "float16", "int32", "float64", "complex128")
+    )
+    program = KernelProgram("p", Signature((), outputs), (CODE,), (KernelLaunch("k", outputs, _ONES, _ONES),))
+    return Scenario(program, CallSpec(args=(), device=0))
+
+
+def _filled(harness: Harness) -> st.SearchStrategy[Scenario]:
+    return st.one_of(needing(Capability.OUTPUT_FILL)(harness), _each_width())
+
+
+@law("O3", tier="launch", given=_filled, requires=_FILL)
 def filled_outputs(harness: Harness, scenario: Scenario) -> None:
     """Every element of an output with a fill is that number before the first launch, under ``out=`` too."""
     with harness.loaded(scenario.program) as loaded:
@@ -79,8 +95,11 @@ def _two_outputs(draw: st.DrawFn) -> Scenario:
     )
     launch = KernelLaunch("k", outputs, _ONES, _ONES)
     sizes = [SIZES[kind] for kind in kinds]
-    after = -(-counts[0] * sizes[0] // sizes[1])  # the first place behind the other one
-    starts = (0, max(after - draw(st.sampled_from((0, 0, 1, 2))), 0))
+    behind = draw(st.integers(0, 1))  # which of them begins later
+    ahead = 1 - behind
+    after = -(-counts[ahead] * sizes[ahead] // sizes[behind])  # the first place behind the other one
+    starts = [0, 0]
+    starts[behind] = max(after - draw(st.sampled_from((0, 0, 1, 2))), 0)
     out = tuple(
         TensorSpec(dtype=kind, shape=(count,), strides=row_major((count,)), offset=start, shared=True)
         for kind, count, start in zip(kinds, counts, starts, strict=True)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -298,11 +299,15 @@ def swizzles_of_some_devices(harness: Harness, example: tuple[NewerMap, tuple[in
         _check_newer(harness, newer, device)
         for swizzle in _NEWER_SWIZZLES:
             _check_newer(harness, replace(newer, swizzle=swizzle, inner=newer.inner + _SPAN), device)
+    if "ptx" in harness.spec.accepts and newer.inner <= _SPAN:
+        program = newer.scenario(devices[0]).program
+        with harness.loaded(program, portable_image(program)) as loaded:
+            for device in (*devices, *devices):  # none by what was found out of another
+                _check_arrival(harness, newer, loaded, device)
 
 
 def _check_newer(harness: Harness, newer: NewerMap, device: int) -> None:
     """Require that a map arrives if it is good on a device, and is refused if it is not."""
-    good = ARCHITECTURES[device] == "sm_100a" and newer.inner <= _SPAN
     try:
         scenario = newer.scenario(device)
     except TensorMapError as error:
@@ -310,13 +315,19 @@ def _check_newer(harness: Harness, newer: NewerMap, device: int) -> None:
         return
     image = synthetic_image(scenario.program, Target("cuda", ARCHITECTURES[device]))
     with harness.loaded(scenario.program, image) as loaded:
-        if good:
-            check_call(harness, scenario, loaded)
-            return
-        _, observed = harness.call(loaded, scenario.call)
-        lacking = isinstance(observed.error, (TensorMapError, DeviceRequirementError))
-        harness.require(lacking, f"{ARCHITECTURES[device]}: raised {observed.error!r}")
-        harness.require(not observed.launches, "a refused call launched")
+        _check_arrival(harness, newer, loaded, device)
+
+
+def _check_arrival(harness: Harness, newer: NewerMap, loaded: LoadedProgram, device: int) -> None:
+    """Require that a map that its description allows arrives on a device that knows its swizzle, and on no other."""
+    scenario = newer.scenario(device)
+    if ARCHITECTURES[device] == "sm_100a" and newer.inner <= _SPAN:
+        check_call(harness, scenario, loaded, first=False)
+        return
+    _, observed = harness.call(loaded, scenario.call)
+    lacking = isinstance(observed.error, (TensorMapError, DeviceRequirementError))
+    harness.require(lacking, f"{ARCHITECTURES[device]}: raised {observed.error!r}")
+    harness.require(not observed.launches, "a refused call launched")
 
 
 @st.composite

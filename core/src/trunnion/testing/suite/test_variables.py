@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from trunnion.contract.spec import Capability
 from trunnion.errors import DriverError, ProgramError, TrunnionError, VariableMismatchError
 from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
+from trunnion.sim.trace import Launched, MemoryCopied, Synchronized
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import EVERY_WAY, ONE_WAY, law
 from trunnion.testing.machine import IMAGED, USED, synthetic_image
@@ -22,13 +23,14 @@ from trunnion.testing.suite.test_launches import delivers, needing
 from trunnion.testing.variables import variable_symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trunnion.contract.compiler import DeviceImage, ImageVariable
     from trunnion.model.program import KernelProgram
     from trunnion.sim.bodies import KernelCall
     from trunnion.testing.expected import CallSignature
     from trunnion.testing.harness import Harness
+    from trunnion.testing.machine import Told
 
 __all__: list[str] = []
 
@@ -80,6 +82,7 @@ def contents(harness: Harness, scenario: Scenario) -> None:
                     if isinstance(expected, Refused):
                         return
                     harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+                    _check_waited(harness, observed.events)
                     wanted = list(_at_launches(program, facts, held, len(expected.launches)))
                     harness.require(
                         seen == wanted, f"on device {device} variables held {seen}, expected {wanted}"
@@ -87,6 +90,18 @@ def contents(harness: Harness, scenario: Scenario) -> None:
         finally:
             for kernel in kernels:
                 harness.simulator.unregister_body(kernel)
+
+
+def _check_waited(harness: Harness, events: Sequence[Told]) -> None:
+    """Require that what was written from the host on a stream was waited for before anything was launched."""
+    pending = set()
+    for event in events:
+        if isinstance(event, MemoryCopied) and event.direction == "HtoD":
+            pending.add(event.stream)
+        elif isinstance(event, Synchronized):
+            pending = set() if event.stream is None else pending - {event.stream}
+        elif isinstance(event, Launched):
+            harness.require(not pending, f"launched while variables were written on the streams {pending}")
 
 
 def _note(program: KernelProgram, seen: list[dict[str, bytes]], call: KernelCall) -> None:

@@ -180,6 +180,7 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
         limits.callback(machine.set_aside, device, machine.set_aside(device, 0))
         if most:
             _check_shared(harness, scenarios)
+            _check_streaming(harness)
         machine.set_aside(device, 0)
         loaded = limits.enter_context(harness.loaded(scenarios[0].program))
         for index, scenario in enumerate(scenarios):
@@ -228,6 +229,22 @@ def _check_shared(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
                 refused or (held >= wanted and not [one for one in asked if one > wanted]),
                 f"{held} bytes are set aside, {asked} were asked for, where the longest window has {wanted}",
             )
+
+
+def _check_streaming(harness: Harness) -> None:
+    """Require that no cache is set aside for a window none of whose lines persist, by whatever prepares it."""
+    device, nbytes = harness.machine.alike[0], 4096
+    tensor = TensorParam("a", dtype("uint8"), (Const(nbytes),))
+    program = _windowed(tensor, tensor.window(hit_property="streaming"))
+    call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(nbytes,), strides=(1,)),))
+    harness.machine.clear_trace()
+    with harness.loaded(program) as loaded:
+        loaded.preload(device)
+        prepared = harness.machine.trace
+        _, observed = harness.call(loaded, call)
+    asked = [event for event in (*prepared, *observed.events) if isinstance(event, LimitSet)]
+    harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+    harness.require(not asked, f"cache was set aside for lines that do not persist: {asked}")
 
 
 def _window_bytes(scenario: Scenario) -> int:
