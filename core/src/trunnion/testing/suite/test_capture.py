@@ -132,10 +132,9 @@ def _check_graph(
 
 
 def _to_prepare(harness: Harness) -> SearchStrategy[Any]:
-    """Return such calls, half of them of a program with variables, which are written to when a device is prepared."""
-    if Capability.MODULE_VARIABLES not in harness.capabilities:
-        return _capturable(harness)
-    return st.one_of(_capturable(harness), _capturable(harness, Capability.MODULE_VARIABLES))
+    """Return such calls, most of them of a program with what a device is asked for, or given, when it is prepared."""
+    prepared = sorted(harness.capabilities & {Capability.MODULE_VARIABLES, Capability.DEVICE_FACTS})
+    return st.one_of(_capturable(harness), *(_capturable(harness, one) for one in prepared))
 
 
 @law(
