@@ -82,7 +82,7 @@ def independent_programs(harness: Harness, scenario: Scenario) -> None:
     Closing one leaves the other as it was. A reference may be kept for each device and process; none for each program.
     """
     for device in harness.machine.alike:
-        harness.machine.empty(1, device)  # at its first use of a device the tensor library takes a reference of its own
+        harness.machine.empty(1, device)  # the tensor library takes a reference at its first use of a device
     artifact, before = harness.build(scenario.program), _references(harness)
     first, second = harness.load(artifact), harness.load(artifact)
     try:
