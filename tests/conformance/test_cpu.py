@@ -18,13 +18,18 @@ _LAWS = tuple(law.id for law in catalogue().laws.values() if law.is_of("cpu"))
 _BACKENDS = tuple(spec.name for spec in backends_of("cpu"))
 
 _AS_GIVEN = Sabotage().runtime
+_OF_GPUS = ("first-to-blame", "even-fills")
+"""Saboteurs with nothing to spoil on a CPU: one blames a tensor on a second device, one is of the driver's fills."""
 _PAIRS = [
     (saboteur.id, law_id)
     for saboteur in SABOTEURS.values()
     for law_id in saboteur.caught_by
     # A native launcher does not ask its runtime for memory, so a runtime that errs is not its mistake, and has no
     # checks in Python.
-    if law_id in _LAWS and saboteur.sabotage.runtime is _AS_GIVEN and saboteur not in PLAIN_TENSOR_SABOTEURS
+    if law_id in _LAWS
+    and saboteur.sabotage.runtime is _AS_GIVEN
+    and saboteur not in PLAIN_TENSOR_SABOTEURS
+    and saboteur.id not in _OF_GPUS
 ]
 
 
