@@ -118,14 +118,8 @@ def test_a_runtime_hands_on_to_its_helper() -> None:
     runtime = HostRuntime(lambda: asked.append(0) or one)
     assert asked == [], "nothing is looked for before it is wanted"
     tensors = (torch.zeros(2), torch.zeros(2, dtype=torch.complex64), torch.zeros(2, dtype=torch.int64))
-    tensors += (
-        torch.zeros(4)[::2],
-        torch.zeros(1),
-        torch.zeros(3, 1, 2)[..., :1],
-        torch.zeros(4, dtype=torch.int8)[::2],
-    )
     neg, conj = torch.Tensor.is_neg, torch.Tensor.is_conj
-    questions = ((), (neg, conj), (), (neg,), (neg,), (neg,), ())  # asked of what can be an imaginary part
+    questions = ((neg,), (neg, conj), (neg,))
     given = (runtime.exchange_api(), torch.Tensor, tensors, questions)
     assert runtime.reader(tensors) == ("reader", given)
     assert runtime.caller(1, (2, 3, 4, 5), None) == ("caller", (1, (2, 3, 4, 5), None))

@@ -168,18 +168,12 @@ class HelpedRuntime:
         helper = self._find_helper()
         if helper is None or not exchange:
             return None
-        questions = tuple(_lazy_questions(tensor_type, tensor) for tensor in tensors)
+        # The exchange API shows a lazily negated or conjugated tensor as if it were none. By its private _neg_view
+        # torch negates tensors of any type.
+        lazy: dict[bool, tuple[Callable[[Any], object], ...]] = {
+            True: (tensor_type.is_neg, tensor_type.is_conj),
+            False: (tensor_type.is_neg,),
+        }
+        questions = tuple(lazy[tensor.dtype.is_complex] for tensor in tensors)
         made: Any = attempt(lambda: helper.tensor_reader(exchange, tensor_type, tensors, questions))
         return made if callable(made) else None  # a `Failure` cannot be called
-
-
-def _lazy_questions(tensor_type: Any, tensor: Any) -> tuple[Callable[[Any], object], ...]:
-    """Return what says of tensors laid out like one whether they are conjugated or negated in name alone.
-
-    The exchange API shows them as if they were not. Complex ones may be either; negated, their imaginary parts too,
-    whose elements lie two apart, but of one element, or none, every stride is allowed. Compiled launchers judge alike.
-    """
-    if tensor.dtype.is_complex:
-        return (tensor_type.is_neg, tensor_type.is_conj)
-    steps = (step for extent, step in zip(tensor.shape, tensor.stride(), strict=True) if extent > 1)
-    return (tensor_type.is_neg,) if tensor.dtype.is_floating_point and all(s % 2 == 0 for s in steps) else ()

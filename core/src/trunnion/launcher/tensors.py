@@ -150,8 +150,7 @@ class TensorChecks:
     def check_pointer(self, name: str, tensor: Any, address: int, alignment: int) -> None:
         """Accept an address that is aligned and that the tensor's storage reaches, or of a tensor without elements.
 
-        A storage that shrinks moves, as a rule, so a new address is when to ask for its size again; and whether the
-        tensor is negated in name alone, which torch's private ``_neg_view`` does to tensors of any layout.
+        A storage that shrinks moves, as a rule, so a new address is when to ask for its size again.
 
         Raises
         ------
@@ -159,7 +158,6 @@ class TensorChecks:
             If it is neither.
         """
         if address and address % alignment == 0:
-            self.check_argument(name, tensor)
             self.check_storage((name,), (tensor,))
             good = self.good_addresses(alignment)
             if len(good) >= _MOST_GOOD:
