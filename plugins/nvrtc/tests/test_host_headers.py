@@ -130,17 +130,24 @@ def test_the_author_s_own_header_comes_first(tmp_path: Path) -> None:
 
 
 def test_cuda_s_own_runtime_header_is_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cuda_runtime.h").write_text('#include "channel_descriptor.h"\n#define WHOSE 1\n')
-    (tmp_path / "channel_descriptor.h").touch()
+    (tmp_path / "cuda_runtime.h").write_text("#define WHOSE 1\n")
     monkeypatch.setattr(cuda_part, "toolkit_directories", lambda: (str(tmp_path),))
     source = "#include <cuda_runtime.h>\n#if WHOSE != 1\n#error ours alone\n#endif\n"
     assert compiled(f"{source}__device__ void f() {{ cudaGridDependencySynchronize(); }}{KERNEL}")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_none_asks_what_only_some_versions_of_nvrtc_answer(name: str) -> None:
-    """NVRTC 13.5 takes ``__has_include_next`` for a function, and refuses it."""
-    assert "__has_include_next(" not in (Path(host_headers()) / name).read_text("utf-8")
+@pytest.mark.parametrize("name", ["cuda_runtime.h", "cuda_runtime_api.h"])
+def test_cuda_s_own_is_found_where_nvrtc_has_no_has_include_next(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NVRTC 13.5 takes it for a function."""
+    folder = Path(shutil.copytree(host_headers(), tmp_path / "headers"))
+    for path in folder.glob("cuda_runtime*.h"):
+        text = path.read_text("utf-8")
+        assert text.count("#ifdef __has_include_next") == 1
+        path.write_text(text.replace("#ifdef __has_include_next", "#if 0"), "utf-8")
+    monkeypatch.setattr(cuda_part, "host_headers", lambda: str(folder))
+    assert compiled(f"#include <{name}>\n#ifndef __CUDA_RUNTIME_API_H__\n#error ours alone\n#endif{KERNEL}")
 
 
 def test_a_grid_dependency_is_waited_for() -> None:

@@ -1,7 +1,11 @@
 // CUDA's own header where there is one, and what it lacks for NVRTC, which brings vector types, dim3 and cudaStream_t.
 #pragma once
 
-#if __has_include(<channel_descriptor.h>)  // which it includes; NVRTC 13.5 has no __has_include_next
+#ifdef __has_include_next
+#if __has_include_next(<cuda_runtime.h>)
+#include_next <cuda_runtime.h>
+#endif
+#elif __has_include(<channel_descriptor.h>)  // which it includes: NVRTC 13.5 cannot be asked for the next one
 #include_next <cuda_runtime.h>
 #endif
 
