@@ -45,14 +45,13 @@ def explain(
     changing = sorted(name for name in inputs.keys() | again.keys() if inputs.get(name) != again.get(name))
     root = file_path(folder) if folder else default_root()
     found = explain_key(ArtifactStore(root), inputs) if has_entries(root) else None
-    used = not folder and is_kept_by_default()
     document = {
         "folder": str(root),
-        "used_by_default": used,
+        "used_by_default": not folder and is_kept_by_default(),
         "key": artifact_key(inputs),
         "changing": changing,
+        **_document(found),
     }
-    document |= _document(found)
     return Report(document, lambda: _show(document))
 
 

@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Binary", "Cast", "Const", "Expr", "ExprLike", "NonInteger", "Op", "OutsideExpr", "Select", "Slot", "Symbol",
-    "as_expr", "binary", "ceildiv", "eq", "gcd", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select",
-    "set_size", "symbols",
+    "as_expr", "binary", "ceildiv", "eq", "gcd", "ge", "gt", "integer_error", "le", "lt", "maximum", "minimum", "ne",
+    "select", "set_size", "symbols",
 ]  # fmt: skip
 
 _MAX_DEPTH = 100
 _MAX_NODES = 4096
+EXPRESSION = "an integer, a symbol or an expression"
+"""What is allowed where an expression stands, in words."""
+
 _BETWEEN_NAMES = re.compile(r"\s*,\s*|\s+")
 
 
@@ -361,9 +364,14 @@ class Cast(Expr):
 
 def _check_int64(value: object, field: str, expected: str = "an integer") -> None:
     if type(value) is not int:
-        raise ExprError(f"got {describe(value)}, expected {expected}{_advice(value)}", field=field)
+        raise integer_error(value, field, expected)
     if value not in INT64:
         raise ExprError(f"got {describe(value)}, which does not fit 64 signed bits", field=field)
+
+
+def integer_error(value: object, field: str = "", expected: str = EXPRESSION) -> ExprError:
+    """Return the error of what stands where an integer must, with what to write instead."""
+    return ExprError(f"got {describe(value)}, expected {expected}{_advice(value)}", field=field)
 
 
 def _advice(value: object) -> str:
@@ -418,7 +426,7 @@ def as_expr(value: ExprLike) -> Expr:
     """
     if is_a(value, Expr):
         return value
-    _check_int64(value, "", "an integer, a symbol or an expression")  # the field is the caller's to name
+    _check_int64(value, "", EXPRESSION)  # the field is the caller's to name
     return Const(value)
 
 

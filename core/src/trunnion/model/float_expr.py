@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 from trunnion.errors import ExprError
 from trunnion.messages import describe
 from trunnion.model.dtypes import DType, dtype
-from trunnion.model.expr import Const, Expr, NonInteger, OutsideExpr, as_expr, set_size
+from trunnion.model.expr import Const, Expr, NonInteger, OutsideExpr, as_expr, integer_error, set_size
 from trunnion.model.fields import instance, place
 from trunnion.model.scalars import FLOAT_FORMATS
 from trunnion.plain import is_a
@@ -86,8 +86,7 @@ class FloatExpr(NonInteger):
         self.__pow__(other)
 
     def _refuse(self, other: object) -> NoReturn:  # noqa: ARG002 - the other operand is not at fault
-        as_expr(self)  # type: ignore[arg-type]  # which refuses it
-        raise NotImplementedError
+        raise integer_error(self)
 
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
@@ -214,8 +213,7 @@ class FloatCast(OutsideExpr):
         ExprError
             Always.
         """
-        as_expr(self)  # type: ignore[arg-type]  # which says what to write instead
-        raise NotImplementedError
+        raise integer_error(self)
 
     def _instead(self) -> str:
         return "a cast comes last, because a result is rounded once: (a * b).cast(dtype)"

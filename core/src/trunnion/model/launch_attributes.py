@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.model.capability import Capability
 from trunnion.model.enums import DriverEnum, member
-from trunnion.model.expr import Const, Expr, NonInteger, as_expr
-from trunnion.model.fields import flag, integer, members, place
+from trunnion.model.expr import Const, Expr, NonInteger, as_expr, integer_error
+from trunnion.model.fields import flag, integer, members
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
@@ -186,8 +186,7 @@ def _switch(value: object, field: str) -> object:
 def _refuse_outside(value: object, field: str) -> None:
     """Refuse what stands for no integer, a parameter say, with what to write instead."""
     if is_a(value, NonInteger):
-        with place(field):
-            as_expr(value)  # type: ignore[arg-type]  # which says it
+        raise integer_error(value, field)
 
 
 def _ranged(low: int, high: int) -> Callable[[object, str], object]:
