@@ -156,7 +156,6 @@ IN_CALLS = frozenset(
         "core/src/trunnion/sim/im2col_view.py torch",
         "core/src/trunnion/sim/memory.py torch",
         "core/src/trunnion/sim/tiled_view.py torch",
-        "core/src/trunnion/testing/changes.py torch",
         "core/src/trunnion/testing/gpu/cupti.py cuda",
         "core/src/trunnion/testing/harness.py torch",
         "core/src/trunnion/testing/host_memory.py torch",

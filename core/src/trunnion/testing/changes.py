@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import math
-import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -237,17 +236,6 @@ def _short(bench: Bench, param: Any, form: int) -> None:
         bench.harness.machine.shorten(tensor)
 
 
-def _nested(bench: Bench, param: Any, form: int) -> None:
-    """Be a nested tensor, of which torch tells no strides: whoever asks for them without care ends the process."""
-    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
-
-    del form
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch warns of each that the interface may change
-        rows = [torch.zeros(count) for count in (1, 2)]
-        bench.now.tensors[param.name] = torch.nested.nested_tensor(rows)
-
-
 def _shrunk(bench: Bench, param: Any, form: int) -> None:
     """Have extents as no other tensor, at an address that was good a call before, and a storage too short for them."""
     del form
@@ -427,7 +415,6 @@ _ALL: Final[Sequence[Change]] = (
     Change("offset", _offset, _is_tensor),
     Change("memory", _memory, _is_tensor),
     Change("short storage", _short, _is_tensor),
-    Change("nested", _nested, _is_tensor),
     Change("shrunk storage", _shrunk, _is_open),
     Change("one tensor twice", _same, lambda param: param.name == TWIN),
     Change("freed memory", _freed, _is_tensor),

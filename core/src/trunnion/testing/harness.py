@@ -427,8 +427,6 @@ def facts_of(value: Any, kind: str = "cuda") -> object:
         return RaiserSpec()
     if not isinstance(value, torch.Tensor):
         return value
-    if value.is_nested:
-        return "a nested tensor"  # which has neither extents nor strides
     return TensorFacts(
         dtype=str(value.dtype).removeprefix("torch."),
         shape=tuple(value.shape),

@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.sim import Simulator
     from trunnion.testing.machine import Told
 
 __all__ = ["VARIABLE_SABOTEURS"]
+
+
+def _simulator() -> Simulator:
+    """Return the simulated driver: these saboteurs are of its tier."""
+    return sim.active() or sim.start()
 
 
 def _uninitialised(plan: LaunchPlan) -> LaunchPlan:
@@ -54,14 +60,14 @@ class _FirstDevice(Changed):
     _device: int | None = None
 
     def _write(self, proceed: Callable[..., None], target: int, *rest: Any) -> None:
-        found = sim.active().memory.find(target)  # type: ignore[union-attr]  # a saboteur of the simulated tier
+        found = _simulator().memory.find(target)
         device = None if found is None else found.device
         self._device = device if self._device is None else self._device
         if device == self._device:
             proceed(target, *rest)
 
     def _sparing(self, call: Callable[[], Any]) -> Any:
-        with sim.active().intercept("cuMemcpyHtoDAsync", self._write):  # type: ignore[union-attr]  # as above
+        with _simulator().intercept("cuMemcpyHtoDAsync", self._write):
             return call()
 
     def call(self, *args: Any, **how: Any) -> Any:
@@ -81,7 +87,7 @@ class _Unwaited(_FirstDevice):
     """A loaded program that does not wait until what variables hold first is written."""
 
     def _sparing(self, call: Callable[[], Any]) -> Any:
-        with sim.active().intercept("cuStreamSynchronize", lambda *_: None):  # type: ignore[union-attr]  # as above
+        with _simulator().intercept("cuStreamSynchronize", lambda *_: None):
             return call()
 
 
