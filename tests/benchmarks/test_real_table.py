@@ -3,23 +3,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from sample_machine import MACHINE
 
-from launching.machine import Machine
 from launching.timing import Rounds
 from real_hosts.table import Report, Section, rows_of
 
 DOES = {"theirs": "launches", "theirs, twice": "launches twice", "ours": "checks"}
 SAMPLES = {"theirs": [2.0, 3.0, 4.0], "ours": [5.0, 6.0, 7.5]}
-MACHINE = Machine(
-    date="2026-11-20",
-    device="a GPU",
-    simulated=False,
-    driver="580",
-    cpu="a CPU",
-    cores=2,
-    python="3.12",
-    versions={"torch": "2"},
-)
 
 
 def report(samples: dict[str, list[float]]) -> Report:

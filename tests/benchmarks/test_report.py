@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from sample_machine import MACHINE
 
 from launching.case import Case
-from launching.machine import Machine
 from launching.others import UNCHECKED
 from launching.report import Report, column, verdicts
 from launching.subject import Subject
@@ -23,16 +24,7 @@ SAMPLES = {RAW: [3.0, 4.0, 5.0], BARE: [0.5, 0.5, 0.5], OURS: [3.6, 4.6, 5.6]}
 def report(
     *, simulated: bool = False, samples: dict[str, list[float]] = SAMPLES, absent: str = "not installed"
 ):
-    machine = Machine(
-        date="2026-11-20",
-        device="a GPU",
-        simulated=simulated,
-        driver="580",
-        cpu="a CPU",
-        cores=2,
-        python="3.12",
-        versions={"torch": "2"},
-    )
+    machine = replace(MACHINE, simulated=simulated)
     names = [subject.name for subject in SUBJECTS]
     found = column(SUBJECTS, samples, {name: absent for name in names if name not in samples})
     return Report(machine, Rounds(3, 10), SUBJECTS, {Case(3): found, Case(3, 1): found, Case(3, 3): found})

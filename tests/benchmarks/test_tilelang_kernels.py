@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 
 import pytest
+from sample_machine import MACHINE as SAMPLE
 
 import tilelang_kernels
-from launching.machine import Machine
 from launching.timing import Rounds, Summary
 from tilelang_runs.judging import Judgement
 from tilelang_runs.launchers import LAUNCHERS, PAIRS
 from tilelang_runs.results import Kernel, Results
 from tilelang_runs.work import Timed
 
-MACHINE = Machine(
-    date="2026-11-22",
-    device="a GPU",
-    simulated=False,
-    driver="580",
-    cpu="a CPU",
-    cores=2,
-    python="3.12",
-    versions={},
-)
+MACHINE = replace(SAMPLE, date="2026-11-22", versions={})
 OURS = [name for name, launcher in LAUNCHERS.items() if launcher.ours]
 
 
