@@ -5,8 +5,10 @@
 #if __has_include_next(<cuda_runtime.h>)
 #include_next <cuda_runtime.h>
 #endif
-#elif __has_include(<channel_descriptor.h>)  // which it includes: NVRTC 13.5 cannot be asked for the next one
+#else  // NVRTC 13.5 cannot be asked for the next one: for what that includes
+#if __has_include(<channel_descriptor.h>)
 #include_next <cuda_runtime.h>
+#endif
 #endif
 
 #ifndef TRUNNION_GRID_DEPENDENCY
