@@ -42,6 +42,7 @@ def plot(report: Report, path: Path) -> None:
     """
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text, not an outline of each letter
     pyplot: Any = importlib.import_module("matplotlib.pyplot")
     groups = {subject.name: subject.group for subject in report.subjects}
     panels = [(case, found) for case, found in report.table.items() if case in BUDGETED]
