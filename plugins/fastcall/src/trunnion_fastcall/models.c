@@ -6,7 +6,9 @@ void delete_reader(Reader* reader) {
   for (Py_ssize_t index = 0; index < reader->count; ++index) {
     PyMem_Free(reader->models[index].layout);
     Py_XDECREF(reader->models[index].element);
-    Py_XDECREF(reader->models[index].asked);
+    const Model* model = &reader->models[index];
+    for (Py_ssize_t place = 0; place < model->asked_count; ++place) Py_XDECREF(model->asked[place].callable);
+    PyMem_Free(model->asked);
   }
   Py_XDECREF(reader->tensor_type);
   Py_XDECREF(reader->dtype_name);
@@ -69,29 +71,48 @@ static int note_tensor(Reader* reader, Py_ssize_t index, PyObject* tensor) {
   return 0;
 }
 
-static int note_questions(Model* model, PyObject* asked, Py_ssize_t index) {
+// The function behind a method of compiled code that takes a tensor alone: to call it takes half of what a call through
+// the interpreter's conventions does. Null where it is none: it is called as any other callable then.
+static PyCFunction method_behind(PyObject* callable, PyObject* tensor) {
+  if (!Py_IS_TYPE(callable, &PyMethodDescr_Type)) return NULL;
+  PyObject* bound = PyObject_CallMethod(callable, "__get__", "O", tensor);
+  PyCFunction found = NULL;
+  if (bound != NULL && Py_IS_TYPE(bound, &PyCFunction_Type) && PyCFunction_GetSelf(bound) == tensor &&
+      PyCFunction_GetFlags(bound) == METH_NOARGS)
+    found = PyCFunction_GetFunction(bound);
+  Py_XDECREF(bound);
+  PyErr_Clear();
+  return found;
+}
+
+static int note_questions(Model* model, PyObject* asked, PyObject* tensor, Py_ssize_t index) {
   if (!PyTuple_Check(asked)) {
     PyErr_Format(PyExc_TypeError, "questions[%zd]: got %R, expected a tuple of callables", index,
                  (PyObject*)Py_TYPE(asked));
     return -1;
   }
-  for (Py_ssize_t place = 0; place < PyTuple_Size(asked); ++place) {
+  const Py_ssize_t count = PyTuple_Size(asked);
+  model->asked = PyMem_Calloc((size_t)count + 1, sizeof *model->asked);
+  if (model->asked == NULL) return PyErr_NoMemory(), -1;
+  for (Py_ssize_t place = 0; place < count; ++place) {
     PyObject* question = PyTuple_GetItem(asked, place);
     if (!PyCallable_Check(question)) {
       PyErr_Format(PyExc_TypeError, "questions[%zd][%zd]: got %R, expected a callable", index, place,
                    question);
       return -1;
     }
+    Py_INCREF(question);
+    model->asked[model->asked_count++] = (Question){question, method_behind(question, tensor)};
   }
-  Py_INCREF(asked);
-  model->asked = asked;
   return 0;
 }
 
 static int fill_reader(Reader* reader, PyObject* tensors, PyObject* questions) {
   for (Py_ssize_t index = 0; index < reader->count; ++index) {
-    if (note_questions(&reader->models[index], PyTuple_GetItem(questions, index), index) != 0) return -1;
-    if (note_tensor(reader, index, PyTuple_GetItem(tensors, index)) != 0) return -1;
+    PyObject* tensor = PyTuple_GetItem(tensors, index);
+    if (note_tensor(reader, index, tensor) != 0) return -1;
+    if (note_questions(&reader->models[index], PyTuple_GetItem(questions, index), tensor, index) != 0)
+      return -1;
   }
   return 0;
 }

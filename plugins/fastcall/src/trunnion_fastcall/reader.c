@@ -29,11 +29,15 @@ static int is_like(const Model* model, const ExchangeTensor* shown) {
          (model->empty || shown->data != NULL);
 }
 
+static PyObject* answer_to(const Question* question, PyObject* tensor) {
+  if (question->method != NULL) return question->method(tensor, NULL);
+  return PyObject_CallFunctionObjArgs(question->callable, tensor, NULL);
+}
+
 // Whether every question about a tensor is answered by False itself.
 static Verdict ask(const Model* model, PyObject* tensor) {
-  const Py_ssize_t count = PyTuple_Size(model->asked);
-  for (Py_ssize_t place = 0; place < count; ++place) {
-    PyObject* answer = PyObject_CallFunctionObjArgs(PyTuple_GetItem(model->asked, place), tensor, NULL);
+  for (Py_ssize_t place = 0; place < model->asked_count; ++place) {
+    PyObject* answer = answer_to(&model->asked[place], tensor);
     if (answer == NULL) return after_exception();
     const int no = answer == Py_False;
     Py_DECREF(answer);

@@ -4,6 +4,13 @@
 #include "exchange.h"
 #include "helper.h"
 
+// What is asked of a tensor, and has to be answered by False.
+typedef struct {
+  PyObject* callable;
+  PyCFunction
+      method;  // what the callable calls with a tensor alone, if it is such a method of compiled code; or null
+} Question;
+
 typedef struct {
   ExchangeDevice device;
   ExchangeType dtype;
@@ -12,7 +19,8 @@ typedef struct {
   int64_t* layout;  // the extents, then the strides: of the reader
   PyObject*
       element;  // the library's own object for the element type, where DLPack has one for several; or null
-  PyObject* asked;  // a tuple of callables, of which each has to answer False
+  Question* asked;
+  Py_ssize_t asked_count;
 } Model;
 
 typedef struct {
