@@ -7,6 +7,7 @@ import math
 import warnings
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 from trunnion.contract.convention import WORDS, Convention
@@ -277,6 +278,18 @@ class Context(LauncherMemory):
             raise count_error(by_position, convention.names)
 
         return convention.keywords, convention.destinations, refuse_names
+
+    def by_name(self, keywords: tuple[str | None, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+        """Return what takes all arguments of a call that gives each by name, of which there are several.
+
+        It raises KeyError where one is missing, or goes by position.
+
+        Parameters
+        ----------
+        keywords
+            The names, as `convention` gives them.
+        """
+        return itemgetter(*keywords)
 
     def private_frame(self) -> Frame:
         """Return a frame for a bound launch."""

@@ -44,7 +44,7 @@ class LaunchFrame:
         self.buffer = _own_lines(ctypes.c_char * max(spec.nbytes, 1))
         """The parameters' bytes, but for tensor maps."""
         self.packed: tuple[int, ...] | None = None
-        """The numbers that stand in `buffer`, or follow from these, if all are integers."""
+        """The numbers that stand in `buffer`, if all are integers."""
         base = ctypes.addressof(self.buffer)
         self.pointers = _own_lines(ctypes.c_void_p * max(len(spec.offsets), 1))
         """The address of each parameter."""
@@ -82,10 +82,13 @@ def _own_lines(kind: Any) -> Any:
 class Frame:
     """Everything that one call writes into. A call takes one for itself, so calls may nest and run at once."""
 
-    __slots__ = ("__weakref__", "launches")
+    __slots__ = ("__weakref__", "launches", "passed")
 
     def __init__(self, specs: Sequence[LaunchSpec], facade: DriverFacade, prepare: Prepare | None) -> None:
         self.launches = tuple(LaunchFrame(spec, facade, prepare) for spec in specs)
+        self.passed: tuple[int, ...] | None = None
+        """The integers of the call whose launches stand here, where all else follows from them: by identity, as one of
+        another layout may pass equal ones."""
 
 
 class FramePool:

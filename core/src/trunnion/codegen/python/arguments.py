@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, ScalarSlot, TensorSlot
 
 __all__ = [
+    "ADDRESSES",
     "emit_count",
     "emit_layouts",
     "emit_number",
@@ -31,7 +32,8 @@ __all__ = [
     "tensor_tuple",
 ]
 
-_ADDRESSES = 1 << 64
+ADDRESSES = 1 << 64
+"""Numbers that an address, or a handle of the driver, can have."""
 
 
 def tensor_names(tensors: Sequence[TensorSlot]) -> str:
@@ -309,7 +311,7 @@ def _emit_scalar(out: SourceWriter, scalar: ScalarSlot) -> None:
 def _emit_address(out: SourceWriter, pointer: PointerSlot) -> None:
     a, name = f"a{pointer.index}", python_string(pointer.name)
     unaligned = f" or {a} & {pointer.alignment - 1}" if pointer.alignment > 1 else ""
-    with out.block(f"if type({a}) is not int or not 0 < {a} < {_ADDRESSES}{unaligned}:"):
+    with out.block(f"if type({a}) is not int or not 0 < {a} < {ADDRESSES}{unaligned}:"):
         out.line(f"{a} = address({name}, {a}, {pointer.alignment}, nullable={pointer.nullable})")
 
 

@@ -25,11 +25,11 @@ from trunnion.codegen.python.arguments import (
     emit_count,
     given_tuple,
     parameter_list,
-    positional_names,
     tensor_names,
     tensor_tuple,
 )
 from trunnion.codegen.python.bindings import slot_name
+from trunnion.codegen.python.convention import emit_convention, emit_convention_names
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
 from trunnion.codegen.python.launch_body import LaunchBody, recovering
 from trunnion.codegen.python.memory import emit_given_outputs
@@ -37,7 +37,6 @@ from trunnion.codegen.python.recalled import emit_alike, recalls, recalls_destin
 from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.tables import emit_tables
 from trunnion.codegen.writer import SourceWriter
-from trunnion.contract.convention import WORDS
 from trunnion.launcher.tables import ParameterBuffer
 from trunnion.model.plan import PLAN_VERSION, FloatArgument
 
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = f"27+plan{PLAN_VERSION}"
+VERSION = f"28+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _KINDS = ("entry", "bind")
@@ -143,45 +142,13 @@ class _Emitter:
             for kind in _KINDS:
                 with out.block(f"def {kind}({parameter_list(self.plan)}, {_WORDS[kind]}):"):
                     if kind == "entry":
-                        self._convention()
+                        emit_convention(out, self.plan)
                     if self.recalls:
                         out.line("given = device")
                     with recovering(out, None if kind == "bind" else self._diagnosis()):
                         self._call(kind)
             out.line("return entry, bind")
         return out.text()
-
-    def _convention(self) -> None:
-        """Write the lines that take what a call says by name: arguments, then words beside them."""
-        out, refuse = self.out, f"refuse_names(said, left, {given_tuple(self.plan)})"
-        out.line("out = stream = device = None")
-        with out.block("if said:"):
-            out.line("left = len(said)")
-            variables = positional_names(self.plan)
-            if variables:
-                with out.block("try:"):
-                    for place, variable in enumerate(variables):
-                        with out.block(f"if {variable} is ABSENT:"):
-                            out.lines(f"{variable} = said[keywords[{place}]]", "left -= 1")
-                with out.block("except KeyError:"):
-                    out.line(refuse)
-            with out.block("if left:"):
-                out.line("rest = left")
-                for word in WORDS:
-                    with out.block(f"if {python_string(word)} in said:"):
-                        out.lines(f"{word} = said[{python_string(word)}]", "rest -= 1")
-                with out.block("if rest:"):
-                    out.line(refuse)
-                with out.block("try:"):
-                    with out.block("if device is not None:"):
-                        out.line("device = device_ordinal(device)")
-                    with out.block("if out is not None:"):
-                        out.line("out = destinations(out)")
-                    with out.block("if type(stream) is Stream:"):
-                        out.line("stream = stream.cuda_stream")
-                    out.line("stream = stream_handle(stream)")
-                with out.block("except BaseException as error:"):
-                    out.lines("refuse(error, None)", "raise")
 
     def _hoisted(self) -> None:
         """Bind everything that a call needs as a variable of the closure."""
@@ -199,10 +166,7 @@ class _Emitter:
             out.line(f"kernel{index} = context.kernels[{index}]")
         for encode in plan.encodes:
             out.line(f"encode{encode.index} = context.encoders[{encode.index}]")
-        arguments = python_tuple([python_string(param.name) for param in plan.signature.params])
-        out.line(
-            f"keywords, destinations, refuse_names = context.convention({arguments}, {len(plan.results)})"
-        )
+        emit_convention_names(out, plan)
         for launch in plan.launches:
             out.line(f"pack{launch.index} = Struct({ParameterBuffer.of(plan, launch).format!r}).pack_into")
         out.lines(*self.dialect.hoisted(len(plan.kernels)))

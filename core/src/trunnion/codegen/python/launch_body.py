@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
@@ -16,6 +17,7 @@ from trunnion.codegen.python.launches import (
     packed_values,
     packs_integers,
     step_condition,
+    when,
 )
 from trunnion.codegen.python.memory import emit_fill, emit_outputs, emit_workspace, memory_address
 from trunnion.codegen.python.variables import kept, set_by
@@ -112,9 +114,16 @@ class LaunchBody:
 
     def _all(self, out: SourceWriter) -> None:
         self._frames(out, "token")
+        if self._settles:
+            # Where outputs are allocated they are others in each call.
+            allocated = "out is None or " if self._destined else ""
+            out.line(f"fresh = {allocated}token.passed is not passed")
         self._admit(out)
         self._phases(out, Phase.MEMORY)
         self._entered(out, Phase.PREPARE, Phase.LAUNCH)
+        if self._settles:
+            with out.block("if fresh:"):
+                out.line(f"token.passed = {'None if out is None else ' if self._destined else ''}passed")
 
     def _again(self, out: SourceWriter) -> None:
         self._state(out)
@@ -136,11 +145,36 @@ class LaunchBody:
         with out.block("finally:"), out.block("if entered:"):
             out.line("leave()")
 
+    # What a frame has from the call before -----------------------------------------------------------------------
+
+    @property
+    def _destined(self) -> bool:
+        """Whether ``passed`` holds the addresses of destinations as well, where the caller gives them."""
+        return self.known and bool(self.plan.outputs)
+
+    @property
+    def _settles(self) -> bool:
+        """Whether anything stands in a frame already if the call before it passed the same, by the same layouts."""
+        return any(map(self._stands, self.plan.launches))
+
+    def _stands(self, launch: PlannedLaunch) -> bool:
+        """Whether all that a launch is given stands in a frame already, as `_settles` says."""
+        return self.memo and follows_from_passed(self.plan, launch, destined=self._destined)
+
+    def _is_recalled(self, action: Action) -> bool:
+        """Whether a step finds a tensor map for launches alone for which it stands in a frame already."""
+        if not isinstance(action, EncodeMap):
+            return False
+        return all(self._stands(self.plan.launches[reader]) for reader in action.readers)
+
     # Steps -----------------------------------------------------------------------------------------------------
 
     def _phases(self, out: SourceWriter, *phases: Phase) -> None:
+        printers = (self._before, self._launched, self.admitted)
         for phase in phases:
-            emit_phase(out, self.plan, phase, self._before, self._launched, self.admitted)
+            for recalled, actions in groupby(self.plan.actions(phase), self._is_recalled):
+                with when(out, "fresh" if recalled else "True"):
+                    emit_steps(out, self.plan, actions, *printers)
 
     def _admit(self, out: SourceWriter) -> None:
         """Write what the device decides; of calls that are alike what follows from its facts is computed once."""
@@ -242,10 +276,15 @@ class LaunchBody:
 
     def _pack_all(self, out: SourceWriter, launch: PlannedLaunch) -> None:
         text = _launch_text(launch)
-        self._parameters(out, launch, text)
+        body = SourceWriter()
+        self._maps(body, launch)
+        self._pack(body, launch, text)
+        if body.written:  # a launch may be given nothing
+            with when(out, "fresh" if self._stands(launch) else "True"):
+                out.include(body)
         self.dialect.emit_prepare(out, text)
 
-    def _parameters(self, out: SourceWriter, launch: PlannedLaunch, text: LaunchText) -> None:
+    def _maps(self, out: SourceWriter, launch: PlannedLaunch) -> None:
         index = launch.index
         for ordinal, argument in enumerate(launch.args):
             if isinstance(argument, MapArgument):
@@ -253,7 +292,6 @@ class LaunchBody:
                 with out.block(f"if {held} is not m{argument.encode}:"):
                     out.line(f"{held} = m{argument.encode}")
                     out.line(f"l{index}.pointers[{ordinal}] = m{argument.encode}.address")
-        self._pack(out, launch, text)
 
     def _pack(self, out: SourceWriter, launch: PlannedLaunch, text: LaunchText) -> None:
         """Write the lines that fill in parameters and shape, where they may differ from those of the call before.
@@ -262,14 +300,7 @@ class LaunchBody:
         """
         index, values = launch.index, packed_values(self.plan, launch)
         pack, packed = f"pack{index}(l{index}.buffer, 0, ", f"l{index}.packed"
-        if follows_from_passed(self.plan, launch):
-            with out.block(f"if {packed} is not passed:"):
-                if values:
-                    out.line(f"{pack}{', '.join(values)})")
-                self.dialect.emit_shape(out, text)
-                out.line(f"{packed} = passed")
-            return
-        if values and packs_integers(self.plan, launch):
+        if values and not self.bound and packs_integers(self.plan, launch):
             out.line(f"values = {python_tuple(values)}")
             with out.block(f"if {packed} != values:"):
                 out.line(f"{pack}*values)")

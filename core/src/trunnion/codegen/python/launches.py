@@ -140,18 +140,31 @@ def packs_integers(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
     return not others and all(dtype.is_integer for dtype in scalars)
 
 
-def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
-    """Whether all that is packed follows from the tensors' layouts and ``passed``: no memory is the launcher's own.
+def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch, *, destined: bool) -> bool:
+    """Whether all that a launch is given follows from the tensors' layouts and ``passed``.
 
     The layouts say the device too, and that its facts, which are read once.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    launch
+        The launch.
+    destined
+        Whether ``passed`` has the addresses of destinations, where the caller gives them.
     """
     kinds = (PointerArgument, MovedArgument, ViewArgument)
     memory = [one.memory for one in launch.passed if isinstance(one, kinds)]
-    built = (one for one in launch.args if isinstance(one, BuiltArgument))
-    memory += [plan.encodes[encode].memory for one in built for encode in one.maps]
-    own = any(one.kind is not MemoryKind.TENSOR or plan.tensors[one.slot].output for one in memory)
-    own |= any(isinstance(one, VariableArgument) for one in launch.passed)  # each device's, and each load's
-    return not own and recalls(plan) and packs_integers(plan, launch)
+    built = [encode for one in launch.args if isinstance(one, BuiltArgument) for encode in one.maps]
+    maps = [one.encode for one in launch.args if isinstance(one, MapArgument)]
+    memory += [plan.encodes[encode].memory for encode in (*built, *maps)]
+    loaded = any(isinstance(one, VariableArgument) for one in launch.passed)  # each device's, and each load's
+    own = any(
+        one.kind is not MemoryKind.TENSOR or (plan.tensors[one.slot].output and not destined)
+        for one in memory
+    )
+    return recalls(plan) and not own and not loaded and packs_integers(plan, launch)
 
 
 def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:
