@@ -39,7 +39,7 @@ def everything(*, facts: bool = True) -> KernelProgram:
     p.copy(p.variable("gain", "float32", (64,)), p.input("gains", "float32", (64,)))
     p.launch("first", (x, left.tiled((8, 64)), y, scratch, m * 2), n, 32, dynamic_smem_bytes=m, window=window)
     stream_window = x.window(hit_ratio=0.5, policy="stream")
-    p.launch("second", (y,), n, 32, window=stream_window, cluster=n % 2 + 1, pdl=ge(m, 2))
+    p.launch("second", (y,), n, 32, window=stream_window, cluster=n % 2 + 1, pdl=ge(m, 2), when=m)
     return p.build()
 
 

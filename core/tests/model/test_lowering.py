@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from trunnion import examples
-from trunnion.model.expr import Expr, Slot
+from trunnion.model.expr import Const, Expr, Slot
 from trunnion.model.expr_tree import walk
 from trunnion.model.float_expr import integers_of
 from trunnion.model.plan import (
@@ -31,6 +31,7 @@ from trunnion.model.plan.steps import (
     LimitWindow,
     Phase,
     PrepareDevice,
+    PrepareLaunch,
     ReadFacts,
     ReadNumber,
     ReadStream,
@@ -50,7 +51,7 @@ from trunnion.testing.strategies import programs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion.model.plan import LaunchPlan
+    from trunnion.model.plan import LaunchPlan, PlannedLaunch
     from trunnion.model.plan.steps import Action
 
 
@@ -146,6 +147,12 @@ def check_completeness(plan: LaunchPlan) -> None:
     check_launches(plan, done)
 
 
+def demands(launch: PlannedLaunch) -> bool:
+    """Whether a device may lack something that is constant of a launch."""
+    smem = launch.dynamic_smem_bytes
+    return bool(launch.attributes) or (isinstance(smem, Const) and smem != Const(0))
+
+
 def check_launches(plan: LaunchPlan, done: list[Action]) -> None:
     """Check that steps do what the launches that may happen need, and nothing for others."""
     kinds = Counter(type(action) for action in done)
@@ -159,6 +166,8 @@ def check_launches(plan: LaunchPlan, done: list[Action]) -> None:
     assert [one.encode.index for one in done if isinstance(one, EncodeMap)] == sorted(laid_out)
     assert kinds[ComputeWindow] == kinds[LimitWindow] == sum(one.window is not None for one in launches)
     assert [one.launch for one in done if isinstance(one, Launch)] == launches
+    asking = [one.launch for one in done if isinstance(one, PrepareLaunch)]
+    assert asking == [one for one in launches if one.conditional and demands(one)]
     computed = Counter(
         (one.launch.index, ordinal)
         for one in done

@@ -262,12 +262,15 @@ def test_more_shared_memory_than_the_device_has_is_a_device_requirement(simulato
     def write(p):
         n = trunnion.Symbol("n")  # a launch that may be skipped is no mistake of the build's
         x = p.input("x", "float32", (n,))
-        p.launch("one", (x,), 1, 32, dynamic_smem_bytes=232_449, when=trunnion.gt(n, 0))
+        p.launch("one", (x,), 1, 32, dynamic_smem_bytes=232_449, when=trunnion.gt(n, 5))
 
     program = build(write)
-    for call in (lambda: program.preload(0), lambda: program(on(0, 5))):
+    program.preload(0)
+    program(on(0, 5))
+    for call in (program, program.bind):
         with pytest.raises(errors.DeviceRequirementError, match=r"232449 bytes .* device 0, .* 232448 bytes"):
-            call()
+            call(on(0, 6))
+    assert not events(simulator, Launched)
 
 
 def test_more_shared_memory_than_the_target_has_is_refused_when_it_is_built(build):

@@ -114,7 +114,7 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
         kernel = _kernel(image, launch.kernel, plan.kernels[launch.kernel].name)
         _match_block(launch, kernel)
         least = max(launch.dynamic_smem_bytes.bounds.low, 0)  # a call with fewer than 0 bytes is refused
-        if not (launch.never or launch.conditional):
+        if not launch.deferred:
             _match_room(least, kernel, image)
         if least < kernel.dynamic_smem_bytes:
             given = f"{least}" if isinstance(launch.dynamic_smem_bytes, Const) else f"{least} in some calls"

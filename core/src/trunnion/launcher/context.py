@@ -109,9 +109,11 @@ class Parts:
 class DeviceState:
     """What was done for one device."""
 
-    __slots__ = ("cluster_blocks", "facts", "longest_window", "set_aside", "smem", "variables")
+    __slots__ = ("cluster_blocks", "facts", "launches", "longest_window", "set_aside", "smem", "variables")
 
-    def __init__(self, kernels: int) -> None:
+    def __init__(self, kernels: int, launches: int) -> None:
+        self.launches = [False] * launches
+        """Of each launch that has a condition, whether the device was asked for what it needs."""
         self.smem = [0] * kernels
         """The dynamic shared memory that each kernel is allowed, in bytes."""
         self.cluster_blocks = [1] * kernels
@@ -319,7 +321,7 @@ class Context(LauncherMemory):
         CaptureError
             If a launch asks that is being captured.
         DeviceRequirementError
-            If the driver is too old for an attribute of a launch, or the device cannot hold it.
+            If the driver is too old for an attribute of a launch without a condition, or the device cannot hold it.
         """
         with self._preparing.turn():
             self.refuse_closed()
@@ -330,9 +332,10 @@ class Context(LauncherMemory):
         """Do what `preload` does, in a context of the device."""
         if stream is not None and self.facade.stream_state(stream).capturing:
             raise rows.UNPREPARED(device)
-        state = DeviceState(len(self.kernels))
+        state = DeviceState(len(self.kernels), len(self.specs))
         for spec in self.specs:
-            self._prepare(state, device, spec)
+            if not spec.deferred:
+                self._prepare(state, device, spec)
         state.facts = tuple(self._fact(state, device, fact) for fact in self._facts)
         if any(spec.window or spec.stream_window for spec in self.specs):
             state.longest_window = self.windows.longest(device)
@@ -404,6 +407,21 @@ class Context(LauncherMemory):
             least = row.least_capability(given[row.id])
             if capability < least:
                 raise rows.ATTRIBUTE_CAPABILITY(*least, row.field, device, *capability)
+
+    def prepare_launch(self, device: int, launch: int) -> None:
+        """Ask a device for what is constant of a launch with a condition, which happens there for the first time.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the driver is too old for an attribute of the launch, or the device cannot hold it.
+        LifecycleError
+            If the program was closed meanwhile.
+        """
+        with self._preparing.turn():
+            state = self.preload(device)
+            self._prepare(state, device, self.specs[launch])
+            state.launches[launch] = True
 
     def raise_dynamic_smem(self, device: int, kernel: int, nbytes: int) -> None:
         """Allow a kernel more dynamic shared memory than any call before needed.

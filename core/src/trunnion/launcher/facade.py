@@ -116,6 +116,10 @@ class LaunchSpec:
     stream_window: WindowSpec | None = None
     """The window that the stream holds for this launch; no part of the configuration."""
 
+    deferred: bool = False
+    """Whether a device is asked for `attributes` and `dynamic_smem_bytes` by the first call in which it happens; False:
+    when the device is prepared."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamState:

@@ -42,6 +42,7 @@ from trunnion.model.plan.steps import (
     LimitWindow,
     Phase,
     PrepareDevice,
+    PrepareLaunch,
     ReadFacts,
     RefuseCapture,
     Require,
@@ -205,6 +206,11 @@ class _Call:
     def _prepare_device(self, _: PrepareDevice | None = None) -> None:
         self._state = self._context.states[self._device] or self._context.preload(self._device, self._stream)
 
+    def _prepare_launch(self, step: PrepareLaunch) -> None:
+        index = step.launch.index
+        if not self._state.launches[index]:
+            self._context.prepare_launch(self._device, index)
+
     def _read_facts(self, _: ReadFacts) -> None:
         self._walk.learn(self._state.facts)
 
@@ -356,6 +362,7 @@ class _Call:
 
     _STEPS: ClassVar[dict[type, Callable[..., Any]]] = {
         PrepareDevice: _prepare_device,
+        PrepareLaunch: _prepare_launch,
         ReadFacts: _read_facts,
         Require: _follow,
         ShapeLaunch: _follow,

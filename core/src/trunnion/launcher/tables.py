@@ -121,6 +121,7 @@ def launch_spec(plan: LaunchPlan, launch: PlannedLaunch) -> LaunchSpec:
         window=spec if held else None,
         window_bytes=launch.window_bounds if held else (0, 0),
         stream_window=None if held else spec,
+        deferred=launch.deferred,
     )
 
 

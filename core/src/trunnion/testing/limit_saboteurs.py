@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import TensorMapError
-from trunnion.model.expr import Const
+from trunnion.model.expr import Const, select
 from trunnion.model.plan import ViewArgument
+from trunnion.sim.trace import AttributeSet
 from trunnion.testing.saboteur import Changed, Saboteur, each_launch, saboteur
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.testing.machine import Told
 
 __all__ = ["LIMIT_SABOTEURS"]
 
@@ -34,6 +36,19 @@ def _wrap_block(launch: PlannedLaunch) -> PlannedLaunch:
 
 def _wrap_smem(launch: PlannedLaunch) -> PlannedLaunch:
     return replace(launch, dynamic_smem_bytes=_wrapped(launch.dynamic_smem_bytes))
+
+
+def _asks_for_all(launch: PlannedLaunch) -> PlannedLaunch:
+    """Skip a launch by an empty grid in the place of its condition: what it needs is then asked of every device."""
+    if launch.when is None:
+        return launch
+    x, y, z = launch.grid
+    return replace(launch, when=None, grid=(select(launch.when, x, 0), y, z))
+
+
+def _twice(events: tuple[Told, ...]) -> tuple[Told, ...]:
+    """Set each attribute of a kernel twice."""
+    return tuple(one for one in events for _ in range(1 + isinstance(one, AttributeSet)))
 
 
 def _half_aligned(plan: LaunchPlan) -> LaunchPlan:
@@ -91,6 +106,15 @@ LIMIT_SABOTEURS: tuple[Saboteur, ...] = (
         "wrap-block", "Counts threads in 32 bits.", "X2", stage="emitter", emitted=each_launch(_wrap_block)
     ),
     saboteur("wrap-smem", "Counts bytes in 32 bits.", "X3", stage="emitter", emitted=each_launch(_wrap_smem)),
+    saboteur(
+        "asks-for-all",
+        "Asks every device for what a skipped launch needs.",
+        "X3",
+        "Z3",
+        stage="emitter",
+        emitted=each_launch(_asks_for_all),
+    ),
+    saboteur("asks-twice", "Allows kernels twice what they need.", "X3", stage="driver", trace=_twice),
     saboteur("half-aligned", "Halves alignments.", "X4", stage="plan", plan=_half_aligned),
     saboteur("wrap-outputs", "Counts elements in 32 bits.", "X5", stage="emitter", emitted=_wrap_outputs),
     saboteur("first-rule", "Names one broken rule of many.", "X6", stage="lifecycle", loaded=_FirstRule),

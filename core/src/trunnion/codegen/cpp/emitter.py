@@ -56,6 +56,7 @@ from trunnion.model.plan.steps import (
     Launch,
     LimitWindow,
     Phase,
+    PrepareLaunch,
     ReadFacts,
     RefuseCapture,
     Require,
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = f"21+plan{PLAN_VERSION}"
+VERSION = f"22+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _FUNCTIONS = {
@@ -378,6 +379,8 @@ class CudaEmitter(LauncherEmitter):
             case ReadFacts():
                 text.line("[[maybe_unused]] bool failed = false;")
                 text.line("[[maybe_unused]] const int64_t* const facts = program.facts(place.device);")
+            case PrepareLaunch(launch):
+                text.require(f"program.ask_for(*state, place.device, {launch.index})")
             case RefuseCapture():
                 text.require(f"refuse_capture({SITE})")
             case LimitWindow(launch):

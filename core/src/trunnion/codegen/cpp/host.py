@@ -15,7 +15,7 @@ from trunnion.codegen.cpp.formats import emit_formats
 from trunnion.codegen.cpp.launches import extents
 from trunnion.codegen.cpp.memory import emit_fill_table
 from trunnion.codegen.cpp.tables import emit_names, emit_tensor_rules
-from trunnion.model.plan.steps import AllowSmem
+from trunnion.model.plan.steps import AllowSmem, PrepareLaunch
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
@@ -71,9 +71,9 @@ class _HostEmitter(LauncherEmitter):
         return False
 
     def emit_device_step(self, text: CallText, action: Action) -> bool:
-        """Write nothing: memory that threads share has no limit but what a launch may ask for at all."""
+        """Write nothing: no launch has attributes, and shared memory no limit but what one may ask for at all."""
         del text
-        return isinstance(action, AllowSmem)
+        return isinstance(action, (AllowSmem, PrepareLaunch))
 
     def fill(self, step: str, address: str) -> str:
         """Return a write."""

@@ -124,5 +124,6 @@ def _launch_rule(launch: PlannedLaunch, needs: int) -> str:
         "true" if blocks > PORTABLE_CLUSTER_BLOCKS else "false",
         f"kNeeds{launch.index}" if needs else "nullptr",
         str(needs),
+        *(["true"] if launch.deferred else []),
     ]
     return braces(fields)

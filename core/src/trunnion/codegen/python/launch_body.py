@@ -34,6 +34,7 @@ from trunnion.model.plan.steps import (
     LimitWindow,
     Phase,
     PrepareDevice,
+    PrepareLaunch,
     RefuseCapture,
     Return,
     SetAside,
@@ -206,6 +207,9 @@ class LaunchBody:
         match action:
             case PrepareDevice():
                 self._state(out)
+            case PrepareLaunch(launch):
+                with out.block(f"if not state.launches[{launch.index}]:"):
+                    out.line(f"context.prepare_launch(device, {launch.index})")
             case RefuseCapture():
                 out.line("context.refuse_capture(stream, device)")
             case LimitWindow(launch, window):

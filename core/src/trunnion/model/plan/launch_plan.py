@@ -80,13 +80,13 @@ TENSOR_MAP_ALIGNMENT = 64
 _SOURCE_KINDS = ("shape", "stride", "scalar")
 
 
-PLAN_VERSION: Final = 5
+PLAN_VERSION: Final = 6
 """Changes whenever the plan of some program does, or what its steps are.
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
 3: a plan says every step of a call, to its result. 4: arguments may be constants, moved addresses, floating-point
 expressions, and structs that the launcher builds; a plan says which facts of the device it is over, and has module
-variables. 5: a fill of the signature is told by its bytes.
+variables. 5: a fill of the signature is told by its bytes. 6: a launch with a condition asks for its constants itself.
 """
 
 
@@ -466,6 +466,14 @@ class PlannedLaunch:
     def conditional(self) -> bool:
         """Whether its condition is a call's to decide."""
         return self.when is not None and not isinstance(self.when, Const)
+
+    @property
+    def deferred(self) -> bool:
+        """Whether a device is asked for what is constant of it by the first call in which it happens, if one does.
+
+        A device is asked for that of any other launch when it is prepared.
+        """
+        return self.never or self.conditional
 
     @property
     def open_axes(self) -> tuple[int, ...]:

@@ -34,6 +34,7 @@ from trunnion.model.plan.steps import (
     LimitWindow,
     Phase,
     PrepareDevice,
+    PrepareLaunch,
     ReadFacts,
     ReadNumber,
     ReadStream,
@@ -135,6 +136,7 @@ class _Lowering:
             yield from self._requirements(Phase.ADMIT)
             yield from self._derived(Phase.ADMIT)
             yield from self._presences(Phase.ADMIT)
+        yield from (PrepareLaunch(launch) for launch in self.plan.launches if _asks_itself(launch))
         yield from self.captures
         yield from (LimitWindow(launch, window) for launch, window in self.windows)
         yield from (AllowCluster(launch) for launch in self.plan.launches if launch.computed_cluster)
@@ -221,6 +223,12 @@ class _Lowering:
         if not self.facts.isdisjoint(slots):
             return Phase.ADMIT
         return Phase.TENSORS if self.slots.issuperset(slots) else Phase.VALUES
+
+
+def _asks_itself(launch: PlannedLaunch) -> bool:
+    """Whether a device is asked for something by the first call in which a launch happens."""
+    smem = launch.dynamic_smem_bytes
+    return launch.deferred and bool(launch.attributes or (isinstance(smem, Const) and smem.value))
 
 
 def _is_computed(argument: PlannedArgument) -> bool:

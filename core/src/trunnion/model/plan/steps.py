@@ -54,6 +54,7 @@ __all__ = [
     "LimitWindow",
     "Phase",
     "PrepareDevice",
+    "PrepareLaunch",
     "ReadFacts",
     "ReadNumber",
     "ReadStream",
@@ -387,6 +388,15 @@ class PrepareDevice(_Action):
 
 
 @dataclass(frozen=True, slots=True)
+class PrepareLaunch(_OfLaunch):
+    """The device has what is constant of a launch that happens: its attributes, its dynamic shared memory.
+
+    It is asked once, when such a launch happens there for the first time. That of launches without a condition belongs
+    to `PrepareDevice`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class ReadFacts(_Action):
     """The facts of the device have their slots, as they were when it was prepared."""
 
@@ -503,6 +513,7 @@ Action = (
     | CheckDestinations
     | ReadStream
     | PrepareDevice
+    | PrepareLaunch
     | ReadFacts
     | RefuseCapture
     | LimitWindow

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError
 from trunnion.model.capability import Capability
-from trunnion.model.expr import Const
+from trunnion.model.expr import Const, Expr
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
-from trunnion.testing.comparison import check_call, check_expected, check_refused
+from trunnion.testing.comparison import check_call, check_expected, check_refused, symbols_of
 from trunnion.testing.expected import Refused, TensorFacts
 from trunnion.testing.forked import CAN_FORK, told_by_a_child
 from trunnion.testing.laws import law
 from trunnion.testing.observed import going_on, observe
-from trunnion.testing.reference import expect
+from trunnion.testing.reference import expect, kernel_of
 from trunnion.testing.strategies import Scenario, scenarios
 from trunnion.testing.ways import CALLS, LOADS
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from trunnion.contract.adapter import LoadedProgram
+    from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -103,9 +104,6 @@ def _references(harness: Harness) -> list[int]:
     return [context.references for context in harness.simulator.state.contexts]
 
 
-_PREPARING = (LibraryLoaded, AttributeSet)
-
-
 @law("C4", given=_any)
 def preloading(harness: Harness, scenario: Scenario) -> None:
     """Preloading a device leaves nothing of it to the first call, and launches nothing by itself."""
@@ -121,10 +119,22 @@ def preloading(harness: Harness, scenario: Scenario) -> None:
             check_refused(harness, expected, observed)
             return
         check_expected(harness, scenario.program, facts, (expected, observed))
-        # Only shared memory whose size depends on the call is a kernel allowed later.
-        known = all(isinstance(launch.dynamic_smem_bytes, Const) for launch in scenario.program.launches)
-        late = [event for event in observed.events if isinstance(event, _PREPARING[: 1 + known])]
+        waiting = set(_left_to_calls(scenario.program))
+        late = [
+            event
+            for event in observed.events
+            if isinstance(event, LibraryLoaded)
+            or (isinstance(event, AttributeSet) and event.kernel not in waiting)
+        ]
         harness.require(not late, f"left to the first call: {late}")
+
+
+def _left_to_calls(program: KernelProgram) -> Iterator[str]:
+    """Yield the exact names of kernels of which calls decide what they need, or whether they are launched."""
+    for launch in program.launches:
+        needs = (launch.dynamic_smem_bytes, *(launch.cluster or ()), launch.when)
+        if any(isinstance(one, Expr) and not isinstance(one, Const) for one in needs):
+            yield symbols_of(program)[kernel_of(program, launch)]
 
 
 @law("C5", given=_any, ways=LOADS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,17 @@ from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError, DeviceRequirementError, TensorMapError
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const
+from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
-from trunnion.sim.abi import DeviceAttribute
+from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
+from trunnion.sim.trace import AttributeSet
 from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.machine import synthetic_image
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.described_maps import described_maps
@@ -75,12 +78,14 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
     """A kernel is allowed all the shared memory of its device beside its static one; a byte more is refused.
 
     Refused is it by `DeviceRequirementError`, and what no device could have by `ArgumentValueError`; nothing of a
-    refused call is launched, be it another launch that asks for less.
+    refused call is launched, be it another launch that asks for less. Of a launch that is skipped nothing is asked.
     """
     series, static = example
     program = series.program
     if len(program.launches) > 1:
         _check_two_names(harness)
+        if Capability.CONDITIONAL_LAUNCH in harness.capabilities:
+            _check_condition(harness)
     image = synthetic_image(program)
     kernels = [
         SyntheticKernel(name=one.symbol, parameters=one.parameters, static_smem_bytes=static)
@@ -118,6 +123,39 @@ def _check_two_names(harness: Harness) -> None:
         _, observed = harness.call(loaded, CallSpec(args=(), device=0))
     seen = tuple(launch.dynamic_smem_bytes for launch in observed.launches)
     harness.require(seen == sizes, f"two names of a kernel: launched with {seen}, {observed.error!r}")
+
+
+def _check_condition(harness: Harness) -> None:
+    """Require that a device is asked once for a launch's memory, by the first call in which the condition holds."""
+    flag = Symbol("flag", max=1)
+    signature = Signature((ScalarParam("flag", dtype("int32"), flag),))
+    most = most_shared_memory(harness, 0)
+    for nbytes in (most, most + 1):
+        asking = KernelLaunch("k", (), _ONES, _ONES, dynamic_smem_bytes=Const(nbytes), when=flag)
+        program = KernelProgram("p", signature, (CODE,), (KernelLaunch("j", (), _ONES, _ONES), asking))
+        with harness.loaded(program) as loaded:
+            loaded.preload(0)
+            asked = []
+            for value in (0, 1, 1, 0):
+                # Not by the way of the example: to bind is to be asked before the launch that is observed.
+                observed = observe(harness, functools.partial(loaded.call, (value,), device=0))
+                asked.append(_asked(harness))
+                lacks = bool(value) and nbytes > most
+                good = isinstance(observed.error, DeviceRequirementError) if lacks else observed.error is None
+                harness.require(good, f"with flag={value} and {nbytes} bytes: {observed.error!r}")
+                launched = len(observed.launches)
+                harness.require(
+                    launched == (0 if lacks else 1 + value), f"launched {launched}, {nbytes} bytes"
+                )
+        expected = [[], [nbytes] if nbytes == most else [], [], []]
+        harness.require(asked == expected, f"calls asked for {asked}, expected {expected}")
+
+
+def _asked(harness: Harness) -> list[int]:
+    """Return the bytes of dynamic shared memory that kernels were allowed."""
+    smem = FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+    events = harness.sabotage.trace(harness.machine.trace)
+    return [one.value for one in events if isinstance(one, AttributeSet) and one.attribute == smem]
 
 
 @law("X4", tier="launch", given=lambda h: aligned_memory(workspace=Capability.WORKSPACE in h.capabilities))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,8 @@ from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError, DriverError, TensorMapError
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const, Expr, Symbol
+from trunnion.model.expr import Const, Expr, Symbol, ge, gt
+from trunnion.model.facts import device as facts
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
@@ -49,6 +51,7 @@ _UNLOADED: Final = tuple(way for way in LOADS if way != "preload")
 """A program that is preloaded is so for the devices that are alike, which its image may not be for."""
 
 _MAPS: Final = {Capability.TMA_TILED}
+_FACTS: Final = Capability.DEVICE_FACTS
 _KIB: Final = (
     1,
     98,
@@ -161,13 +164,24 @@ class _Machine:
         )
         if visit.kib << 10 > most and "k" in self.bench(visit.device).now.numbers:
             yield DeviceRequirementError
-        (cluster, *_) = self._program.launches[0].cluster or (1,)
-        several = isinstance(cluster, Expr) and evaluate(cluster, {"k": visit.kib}) > 1
-        if several and not self._has(visit.device, DeviceAttribute.CLUSTER_LAUNCH):
-            yield DeviceRequirementError
+        for launch in self._program.launches:
+            if launch.when is not None and not self._value(launch.when, visit):
+                continue
+            blocks = math.prod(self._value(extent, visit) for extent in launch.cluster or ())
+            if blocks > 1 and not self._has(visit.device, DeviceAttribute.CLUSTER_LAUNCH):
+                yield DeviceRequirementError
+            if isinstance(launch.dynamic_smem_bytes, Const) and launch.dynamic_smem_bytes.value > most:
+                yield DeviceRequirementError
         maps = (arg for one in self._program.launches for arg in one.args if isinstance(arg, TensorMap))
         if any(maps) and not self._has(visit.device, DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED):
             yield from (TensorMapError, DeviceRequirementError)
+
+    def _value(self, number: int | Expr, visit: Visit) -> int:
+        """Return a number of a call; of the device's facts it is over none but the first of its capability."""
+        major = self._harness.simulator.device(visit.device).attribute(
+            DeviceAttribute.COMPUTE_CAPABILITY_MAJOR
+        )
+        return number if isinstance(number, int) else evaluate(number, {"k": visit.kib}, lambda _: int(major))
 
     def _has(self, device: int, attribute: int) -> bool:
         return bool(self._harness.simulator.device(device).attribute(attribute))
@@ -213,34 +227,69 @@ def foreign_images(harness: Harness, example: tuple[KernelProgram, tuple[int, ..
             harness.require(not observed.launches, "a refused call launched")
 
 
+_BEYOND_OLDER: Final = 200 << 10  # bytes of shared memory that all devices but the oldest allow
+
+
 @st.composite
 def _clustered(draw: st.DrawFn, harness: Harness) -> Tour:
-    """Draw a program whose first launch has a cluster, and devices."""
+    """Draw a program of which a launch has a cluster, and devices; a condition may skip that launch."""
     program = draw(history_programs(harness.capabilities - _MAPS))
     first, *others = program.launches
-    launches = (replace(first, cluster=choose(draw, ((2, 1, 1), (1, 1, 1)))), *others)
-    visits = tuple(Visit(device) for device in draw(st.permutations((*UNLIKE, *UNLIKE))))
+    conditions, skipped = _conditions(harness, program), draw(st.booleans())
+    if conditions and skipped:
+        cluster, nbytes = choose(draw, (((2, 1, 1), 0), ((16, 1, 1), 0), ((1, 1, 1), _BEYOND_OLDER)))
+        first = replace(
+            first,
+            grid=(Const(16), Const(1), Const(1)),
+            cluster=cluster,
+            dynamic_smem_bytes=Const(nbytes),
+            when=choose(draw, conditions),
+        )
+        launches = (*others, first)  # a call that is refused for it launches none of the others
+    else:
+        launches = (replace(first, cluster=choose(draw, ((2, 1, 1), (1, 1, 1)))), *others)
+    devices = draw(st.permutations((*UNLIKE, *UNLIKE)))
+    visits = tuple(Visit(device, choose(draw, (1, 2))) for device in devices)
     portable = "ptx" in harness.spec.accepts and draw(st.booleans())
     return Tour(replace(program, launches=launches), visits, portable)
 
 
+def _conditions(harness: Harness, program: KernelProgram) -> tuple[Expr, ...]:
+    """Return conditions that a backend can tell: one of calls, and one that holds on no device without clusters."""
+    if Capability.CONDITIONAL_LAUNCH not in harness.capabilities:
+        return ()
+    counted = (one.symbol for one in program.signature.scalars if one.symbol is not None)
+    newer = (ge(facts.compute_capability_major, 9),)
+    return (*(gt(symbol, 1) for symbol in counted), *(newer if _FACTS in harness.capabilities else ()))
+
+
 @law("Z3", given=_clustered, requires=frozenset({Capability.CLUSTER}), ways=_UNLOADED, cost="toolchain")
 def clusters_of_some_devices(harness: Harness, tour: Tour) -> None:
-    """A cluster of blocks is a DeviceRequirementError where the device has none, when it is preloaded and called."""
+    """A cluster that a device lacks is a DeviceRequirementError when it is preloaded, or where a condition is met.
+
+    What calls skip by a condition is asked of no device. So is shared memory, which the build refuses without one.
+    """
     with ExitStack() as opened:
         machine = _Machine(harness, tour, opened)
         for visit in tour.visits:
-            without = ARCHITECTURES[visit.device] == "sm_80" and tour.program.launches[0].cluster != (1, 1, 1)
-            if not without:
-                machine.visit(visit)
+            (demanding,) = (one for one in tour.program.launches if one.cluster is not None)
+            if demanding.when is not None:
+                machine.bench(visit.device).loaded.preload(visit.device)
+            elif ARCHITECTURES[visit.device] == "sm_80" and demanding.cluster != (1, 1, 1):
+                _check_lacking(harness, machine, visit.device)
                 continue
-            bench = machine.bench(visit.device)
-            preloading = observe(harness, functools.partial(bench.loaded.preload, visit.device))
-            _, called = harness.call_with(bench.loaded, bench.given())
-            for what, seen in (("preloading", preloading), ("calling", called)):
-                error = seen.error
-                harness.require(isinstance(error, DeviceRequirementError), f"{what} raised {error!r}")
-                harness.require(not seen.launches, f"{what} launched")
+            machine.visit(visit)
+
+
+def _check_lacking(harness: Harness, machine: _Machine, device: int) -> None:
+    """Require that a device that lacks what every call needs says so, whoever asks."""
+    bench = machine.bench(device)
+    preloading = observe(harness, functools.partial(bench.loaded.preload, device))
+    _, called = harness.call_with(bench.loaded, bench.given())
+    for what, seen in (("preloading", preloading), ("calling", called)):
+        error = seen.error
+        harness.require(isinstance(error, DeviceRequirementError), f"{what} raised {error!r}")
+        harness.require(not seen.launches, f"{what} launched")
 
 
 _NEWER_SWIZZLES: Final = ("128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B")

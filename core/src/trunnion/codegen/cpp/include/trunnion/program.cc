@@ -61,6 +61,7 @@ bool Program::load(const HandedImage& handed) {
 static void free_state(DeviceState* state) {
   std::free(state->dynamic_smem);
   std::free(state->cluster_blocks);
+  std::free(state->launches);
   std::free(state->variables);
   std::free(state);
 }
@@ -137,9 +138,10 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   DeviceState* state = allocate<DeviceState>(1);
   if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
   if (state != nullptr) state->cluster_blocks = allocate<uint32_t>(rule_->kernel_count);
+  if (state != nullptr) state->launches = allocate<bool>(rule_->launch_count);
   if (state != nullptr) state->variables = allocate<uint64_t>(rule_->variable_count);
   if (state == nullptr || state->dynamic_smem == nullptr || state->cluster_blocks == nullptr ||
-      state->variables == nullptr)
+      state->launches == nullptr || state->variables == nullptr)
     return raise_no_own_memory(), nullptr;
   for (uint32_t kernel = 0; kernel < rule_->kernel_count; ++kernel) state->cluster_blocks[kernel] = 1;
   static uint64_t made = 0;
@@ -154,7 +156,8 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
     if (good && capturing) good = raise_unprepared(ordinal);
   }
   for (uint32_t index = 0; good && index < rule_->launch_count; ++index) {
-    good = prepare_launch(*state, ordinal, retained.device(), rule_->launches[index]);
+    const LaunchRule& launch = rule_->launches[index];
+    good = launch.deferred || prepare_launch(*state, ordinal, retained.device(), launch);
   }
   good = good && read_facts(*state, ordinal, retained.device()) && prepare_variables(*state, ordinal);
   if (!good) {
@@ -212,6 +215,20 @@ bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice devic
     return false;
   return !launch.non_portable_cluster ||
          allow_blocks(state, ordinal, device, launch.kernel, kMostClusterBlocks);
+}
+
+bool Program::prepare_deferred_alone(DeviceState& state, int32_t ordinal, const LaunchRule& launch,
+                                     bool& prepared) {
+  Gate* gate = loading();
+  if (gate == nullptr) return false;
+  const Locked locked(*gate, kPatienceSeconds);
+  if (!locked.is_mine()) return raise_refused(locked);
+  CUdevice device = 0;
+  const CUresult status = driver_.device_get(&device, ordinal);
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
+  if (!prepare_launch(state, ordinal, device, launch)) return false;
+  __atomic_store_n(&prepared, true, __ATOMIC_RELAXED);
+  return true;
 }
 
 bool Program::raise_cluster_blocks_alone(DeviceState& state, int32_t ordinal, uint32_t kernel,

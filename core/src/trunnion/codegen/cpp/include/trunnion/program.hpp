@@ -26,6 +26,7 @@ struct LaunchRule {
   bool non_portable_cluster;
   const AttributeNeed* needs;
   uint32_t need_count;
+  bool deferred = false;  // its device is asked for all that by the first call in which it happens
 };
 
 // A fact of a device: an attribute, or how many blocks of a kernel one multiprocessor holds at once.
@@ -67,6 +68,7 @@ struct DeviceState {
   uint32_t* dynamic_smem;    // that each kernel is allowed, in bytes
   uint32_t* cluster_blocks;  // that each kernel is known to be allowed; only clusters of a call's ask
   uint64_t* variables;       // the address of each
+  bool* launches;            // of each that is deferred, whether the device was asked
 };
 
 // A reference to a device's primary context, which is gone once nobody has one.
@@ -151,6 +153,12 @@ class Program : public Life {
   // call may read them before it is under way.
   const int64_t* facts(int32_t ordinal) const { return facts_[ordinal]; }
 
+  // Ask a device for what is constant of a launch with a condition, when it happens there for the first time.
+  bool ask_for(DeviceState& state, int32_t ordinal, uint32_t launch) {
+    if (__builtin_expect(__atomic_load_n(&state.launches[launch], __ATOMIC_RELAXED), 1)) return true;
+    return prepare_deferred_alone(state, ordinal, rule_->launches[launch], state.launches[launch]);
+  }
+
   // Allow a kernel more dynamic shared memory than any call before needed; never less.
   bool allow_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
     if (__builtin_expect(nbytes <= __atomic_load_n(&state.dynamic_smem[kernel], __ATOMIC_RELAXED), 1))
@@ -201,6 +209,8 @@ class Program : public Life {
   bool retain(int32_t ordinal, DeviceState& state, Retained& retained);
   bool check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch);
   bool prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch);
+  [[gnu::cold]] bool prepare_deferred_alone(DeviceState& state, int32_t ordinal, const LaunchRule& launch,
+                                            bool& prepared);
   bool read_facts(DeviceState& state, int32_t ordinal, CUdevice device);
   bool read_fact(DeviceState& state, int32_t ordinal, CUdevice device, const FactRule& fact, int& value);
   CUresult try_smem(DeviceState& state, CUdevice device, uint32_t kernel, uint32_t nbytes);
