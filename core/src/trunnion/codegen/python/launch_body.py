@@ -124,7 +124,7 @@ class LaunchBody:
         self._entered(out, Phase.PREPARE, Phase.LAUNCH)
         if self._settles:
             with out.block("if fresh:"):
-                out.line(f"token.passed = {'None if out is None else ' if self._destined else ''}passed")
+                out.line("token.passed = passed")
 
     def _again(self, out: SourceWriter) -> None:
         self._state(out)
