@@ -232,7 +232,10 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         for stream in (*map(_Answering, _no_streams(here)), *_NO_NUMBERS, -1, 1 << 64, (0, here)):
             refused = observe(harness, partial(call, stream=stream, device=given.device))
             _check_refused_word(harness, refused, "stream")
-        for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, "cpu", "cuda:x", (expected.device,)):
+        there = expected.device
+        # None is a word of torch's.
+        texts = ("cpu", "cuda:x", f"cuda:0{there}", f"cuda: {there}", f"cuda:+{there}")
+        for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, (there,), *texts):
             _check_refused_word(harness, observe(harness, partial(call, device=device)), "device")
 
 
