@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError
 from trunnion.model.capability import Capability
-from trunnion.model.expr import Const
+from trunnion.model.expr import Const, Expr
+from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Refused, TensorFacts
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from trunnion.contract.adapter import LoadedProgram
+    from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -103,9 +105,6 @@ def _references(harness: Harness) -> list[int]:
     return [context.references for context in harness.simulator.state.contexts]
 
 
-_PREPARING = (LibraryLoaded, AttributeSet)
-
-
 @law("C4", given=_any)
 def preloading(harness: Harness, scenario: Scenario) -> None:
     """Preloading a device leaves nothing of it to the first call, and launches nothing by itself."""
@@ -121,10 +120,26 @@ def preloading(harness: Harness, scenario: Scenario) -> None:
             check_refused(harness, expected, observed)
             return
         check_expected(harness, scenario.program, facts, (expected, observed))
-        # Only shared memory whose size depends on the call is a kernel allowed later.
-        known = all(isinstance(launch.dynamic_smem_bytes, Const) for launch in scenario.program.launches)
-        late = [event for event in observed.events if isinstance(event, _PREPARING[: 1 + known])]
+        late = [event for event in observed.events if _is_left(event, _decided(scenario.program))]
         harness.require(not late, f"left to the first call: {late}")
+
+
+def _decided(program: KernelProgram) -> set[int]:
+    """Return the attributes of kernels that a call sets, since it alone knows the memory or the cluster."""
+    decided = set()
+    for launch in program.launches:
+        if not isinstance(launch.dynamic_smem_bytes, Const):
+            decided.add(FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        if any(isinstance(extent, Expr) for extent in launch.cluster or ()):
+            decided.add(FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+    return set(map(int, decided))
+
+
+def _is_left(event: object, decided: set[int]) -> bool:
+    """Whether an event of a call prepares what was known before it."""
+    if isinstance(event, AttributeSet):
+        return int(event.attribute) not in decided
+    return isinstance(event, LibraryLoaded)
 
 
 @law("C5", given=_any, ways=LOADS)
