@@ -31,6 +31,14 @@ def test_an_integer_that_no_ordinal_could_be(device):
         device_ordinal(device)
 
 
+@pytest.mark.parametrize("text", ["01", "00", " 1", "1 ", "+1", "-0", "1_0", "\u0661", "0x1", "1.0"])
+def test_a_number_that_torch_does_not_read_is_refused(text: str) -> None:
+    with pytest.raises(RuntimeError):
+        torch.device(f"cuda:{text}")
+    with pytest.raises(ArgumentTypeError, match="a device such as 'cuda' or 'cuda:0'"):
+        device_ordinal(f"cuda:{text}")
+
+
 @pytest.mark.parametrize("device", [True, 1.0, "cuda:", "cpu", "cpu:0", "cuda:-1", b"cuda:0", b"cuda"])
 def test_anything_else(device):
     with pytest.raises(

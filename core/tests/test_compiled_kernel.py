@@ -230,6 +230,19 @@ def test_the_driver_is_asked_about_devices_alone_that_there_are(
 
 
 @pytest.mark.usefixtures("simulator")
+def test_a_device_that_is_not_there_is_refused_as_a_call_refuses_it(
+    program: trunnion.CompiledProgram,
+) -> None:
+    said = []
+    for ask in (program.kernels["kept"].attributes, program.preload):
+        with pytest.raises(ArgumentValueError) as caught:
+            ask(99)
+        said.append((str(caught.value), vars(caught.value)))
+    assert said[0] == said[1]
+    assert said[0][1]["refusal"] == "integer-range"
+
+
+@pytest.mark.usefixtures("simulator")
 def test_the_driver_loads_no_other_image() -> None:
     with pytest.raises(DriverError, match="NO_BINARY_FOR_GPU"):
         built(target="sm_80").kernels["kept"].attributes(0)

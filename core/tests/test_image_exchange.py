@@ -122,6 +122,16 @@ def test_an_image_that_does_not_fit_is_refused(
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("names", [{"K": "other"}, {"k": "k", "kk": "other"}])
+def test_a_name_of_no_kernel_of_the_program_is_refused(artifact: Artifact, names: dict[str, str]) -> None:
+    """Else the kernel that has the old name would be launched, and not the one that was meant."""
+    kernels = [SyntheticKernel(name=name, parameters=POINTER) for name in ("k", "other")]
+    with pytest.raises(errors.UnknownKernelError) as caught:
+        exchange_image(artifact, PrebuiltImage(synthetic_cubin(kernels, "sm_90a"), names))
+    assert (caught.value.name, caught.value.kernels) == (({*names} - {"k"}).pop(), ("k",))
+    assert "did you mean 'k'?" in str(caught.value)
+
+
 @pytest.mark.tvm_ffi_abi
 def test_a_library_that_holds_the_image_is_named() -> None:
     with pytest.raises(errors.ArgumentValueError, match=r"'launcher\.so' holds it too") as caught:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, Registry, Symbol, array, measured, struct
+from trunnion import DeviceCode, ProgramBuilder, Registry, Symbol, array, const, measured, struct
 from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel, ImageParameter
 from trunnion.contract.spec import CompilerSpec, Target
 from trunnion.errors import (
@@ -19,9 +19,7 @@ from trunnion.errors import (
     UnsupportedFeatureError,
 )
 from trunnion.image import SyntheticKernel, synthetic_cubin
-
-if TYPE_CHECKING:
-    from trunnion.model.struct import Struct
+from trunnion.model.struct import Array, Struct, layout_of
 
 N = Symbol("n")
 SOURCE = """
@@ -66,6 +64,34 @@ def test_a_type_is_measured_down_through_structs_and_arrays() -> None:
     p.launch("f", args=(found, p.output("y", "float32", ())), grid=1, block=1)
     built = trunnion.compile(p.build(), target="sm_90a")
     assert built.kernels["f"].parameters[0].size == 256
+
+
+def test_elements_of_an_array_may_name_different_members_if_all_say_how_large_they_are() -> None:
+    """By C's rules they are of other sizes; each is measured by the members that it names itself."""
+    code = DeviceCode(
+        "cuda", "struct E { int a; float b; double c; }; struct T { E e[3]; };", target="sm_90a"
+    )
+    a, b, c = ("a", N.cast("int32")), ("b", const(1.0, "float32")), ("c", const(1.0, "float64"))
+    with pytest.raises(ProgramError, match=r"say nbytes= and alignment=, or ask measured\(\)") as caught:
+        array(struct(a), struct(b), struct(c))
+    assert caught.value.field == "array[2]"
+    equal = {"nbytes": 16, "alignment": 8}
+    alike = array(*(struct(one, **equal) for one in (a, b, c)))
+    each = array(*(measured(struct(one), "E", code) for one in (a, b, c)))
+    for value in (alike, each):
+        found = measured(struct(("e", value)), "T", code)
+        elements = found.fields[0][1]
+        assert isinstance(elements, Array)
+        assert [one.offsets for one in elements.values if isinstance(one, Struct)] == [(0,), (4,), (8,)]
+        assert [layout_of(one).nbytes for one in elements.values] == [16] * 3
+    same_size = measured(struct(("e", array(struct(b), struct(a), struct(b)))), "T", code).fields[0][1]
+    assert same_size == array(*(measured(struct(one), "E", code) for one in (b, a, b)))
+
+
+@pytest.mark.parametrize("values", [(N, N.cast("int32")), (struct(("a", N)), N.cast("int32"))])
+def test_of_elements_that_are_no_structs_nothing_more_is_said(values: tuple[Any, ...]) -> None:
+    with pytest.raises(ProgramError, match=r"of one type$"):
+        array(*values)
 
 
 def test_the_code_is_compiled_as_the_program_is() -> None:

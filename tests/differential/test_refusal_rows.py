@@ -233,8 +233,12 @@ UNPROVOKED = {
 
 
 def told(loaded, *args, **words):
+    return told_by(lambda: loaded.call(args, **words))
+
+
+def told_by(call):
     with pytest.raises(TrunnionError) as caught:
-        loaded.call(args, **words)
+        call()
     error = caught.value
     return type(error), str(error), vars(error), notes_of(error)
 
@@ -279,6 +283,26 @@ def test_a_wrong_call_is_refused_by_the_row(every_backend, row):
         out = None if call.out is None else first.arguments(call.out)
         said = [told(loaded, *args, out=out, device=call.device) for _, loaded in pair.loaded]
     assert_alike(row, said)
+
+
+@pytest.mark.parametrize("device", [9, -1, 2**31 - 1])
+@pytest.mark.parametrize(("param", "args"), [(scalar("int32"), (3,)), (y(8), ())], ids=["number", "output"])
+def test_a_device_that_is_not_there_is_refused_by_the_row(every_backend, param, args, device):
+    """Before anything is allocated there, of which whoever allocates would say it in words of its own."""
+    program = made(param)
+    for ask in (
+        lambda loaded: told(loaded, *args, device=device),
+        lambda loaded: told(loaded, *args, device=device, stream=5),
+        lambda loaded: told_by(lambda: loaded.bind(args, device=device)),
+        lambda loaded: told_by(lambda: loaded.preload(device)),
+    ):
+        with every_backend.loaded(program) as pair:
+            said = [ask(loaded) for _, loaded in pair.loaded]
+            for _, loaded in pair.loaded:
+                loaded.preload(0)
+            said += [ask(loaded) for _, loaded in pair.loaded]
+        assert_alike("integer-range", said)
+        assert said[0][2]["argument"] == "device"
 
 
 @pytest.mark.parametrize("row", GIVEN)

@@ -200,7 +200,7 @@ def expect_ordinal(device: Any, kind: str = "cuda", words: str = "an ordinal") -
     named, _, index = (text or "").partition(":")
     if text == kind:
         return 0 if kind == "cpu" else current_device()
-    if text is None or named != kind or not re.fullmatch("[0-9]{1,9}", index):
+    if text is None or named != kind or not re.fullmatch("0|[1-9][0-9]{0,8}", index):
         example = "'cpu'" if kind == "cpu" else f"'{kind}' or '{kind}:0'"
         got = describe(device) if text is None else shorten(text)
         raise ArgumentTypeError("device", got, f"{words}, or a device such as {example}")

@@ -11,7 +11,7 @@ from trunnion.artifacts.manifest import FileRecord
 from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
 from trunnion.built_program import LOG_FILE, target_of
 from trunnion.contract.compiler import CompileRequest
-from trunnion.errors import ArgumentValueError, CorruptArtifactError, shorten
+from trunnion.errors import ArgumentValueError, CorruptArtifactError, UnknownKernelError, shorten
 from trunnion.image.match import match_launches, match_parameters, match_variables
 from trunnion.image.prebuilt import PrebuiltCompiler, PrebuiltImage
 
@@ -34,7 +34,7 @@ def exchange_image(artifact: Artifact, image: PrebuiltImage) -> Artifact:
     artifact
         What was built, by a backend that keeps the image as a file of its own.
     image
-        The other image, a cubin.
+        The other image, a cubin. Its names are kernels of the program.
 
     Raises
     ------
@@ -43,6 +43,8 @@ def exchange_image(artifact: Artifact, image: PrebuiltImage) -> Artifact:
     ProgramError
         If the image lacks a kernel, does not run on the artifact's target, or was compiled for other blocks than the
         program launches.
+    UnknownKernelError
+        If the image names a kernel that the program does not have.
     ArgumentValueError
         If the artifact has no image of its own for a GPU, or its launcher holds the image too.
     ArgumentTypeError
@@ -90,6 +92,7 @@ def _fitting(artifact: Artifact, image: PrebuiltImage) -> DeviceImage:
     known &= [one.name for one in artifact.manifest.variables] == [one.name for one in plan.variables]
     if plan.hash != artifact.manifest.plan_hash or not known:
         raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
+    _check_names(image, [kernel.name for kernel in plan.kernels])
     wanted = tuple(
         replace(kernel, name=image.names.get(kernel.name, before.symbol))
         for kernel, before in zip(plan.kernels, kept, strict=True)
@@ -111,3 +114,10 @@ def _fitting(artifact: Artifact, image: PrebuiltImage) -> DeviceImage:
     match_variables(plan.variables, made)
     match_launches(plan, made)
     return made
+
+
+def _check_names(image: PrebuiltImage, kernels: list[str]) -> None:
+    """Refuse a name that would find nothing: the kernel that was meant would be looked for by its old name."""
+    for name in image.names:
+        if name not in kernels:
+            raise UnknownKernelError(name, kernels)

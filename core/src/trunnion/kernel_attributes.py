@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.errors import ArgumentValueError, DeviceRequirementError, DriverError
+from trunnion.errors import DeviceRequirementError, DriverError
+from trunnion.model.plan.refusals import INTEGER_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ def kernel_attributes(image: bytes, symbol: str, device: int) -> Mapping[str, in
         driver("cuInit", 0)
         count = driver.number("cuDeviceGetCount")
         if not 0 <= device < count:
-            raise ArgumentValueError("device", str(device), f"0 to {count - 1}" if count else "none is there")
+            raise INTEGER_RANGE("device", str(device), 0, count - 1)
         handle = driver.number("cuDeviceGet", device)
         context = driver.handle("cuDevicePrimaryCtxRetain", handle)
         held.callback(driver.undo, "cuDevicePrimaryCtxRelease_v2", handle)

@@ -136,6 +136,40 @@ def test_a_truncated_fatbin_never_reaches_the_tool(mode: str, monkeypatch: pytes
         assert "truncated" in caught.value.problem
 
 
+@pytest.mark.parametrize(
+    ("place", "data", "said"),
+    [
+        (6, b"\0\0", "its header is damaged: it says that it has 0 bytes, of 16 or more"),
+        (6, b"\x0f\0", "its header is damaged: it says that it has 15 bytes, of 16 or more"),
+        (8, bytes(8), "its header is damaged: it says that nothing is behind it"),
+        (6, b"\xff\xff", "or its header is damaged, which says that it has 65535 bytes, and"),
+        (8, b"\xff" * 8, "which says that it has 16 bytes, and 18446744073709551615 behind it"),
+    ],
+)
+def test_of_a_damaged_header_it_is_said_what_is_wrong_with_it(
+    place: int, data: bytes, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = fatbin(("cubin", made("cubin"), "90a"))
+    monkeypatch.setattr(type(CUOBJDUMP), "path", lambda _: pytest.fail("was asked"))
+    with pytest.raises(CorruptArtifactError) as caught:
+        compiled(trunnion.DeviceCode("fatbin", whole[:place] + data + whole[place + len(data) :]))
+    assert caught.value.what == "fatbin"
+    assert said in caught.value.problem
+
+
+@pytest.mark.parametrize(("place", "data"), [(8, b"\1" + bytes(7)), (20, b"\xff" * 4), (24, b"\xff" * 8)])
+def test_of_a_header_that_the_tool_refuses_it_is_said_that_the_fatbin_is_damaged(
+    place: int, data: bytes
+) -> None:
+    """And not that the tool is to be installed again; where its file lay for a moment, nobody can look."""
+    whole = fatbin(("cubin", made("cubin"), "90a"))
+    with pytest.raises(CorruptArtifactError) as caught:
+        compiled(trunnion.DeviceCode("fatbin", whole[:place] + data + whole[place + len(data) :]))
+    assert caught.value.what == "fatbin"
+    assert caught.value.problem.startswith("the header of an image in it is damaged, says cuobjdump")
+    assert "scratch" not in str(caught.value)
+
+
 def test_a_damaged_fatbin_is_refused_by_the_tool_and_ends_nothing() -> None:
     whole = fatbin(("cubin", made("cubin"), "90a"))
     for place in (4, 16, 20, 44):

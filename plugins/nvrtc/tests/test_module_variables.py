@@ -30,6 +30,7 @@ extern "C" __global__ void scale(const float* x, float* y, int* counter, int n) 
   if (i == 0) ++*counter;
 }
 """
+KERNEL = "template <int N> __global__ void step() {}"
 UNUSED = "__constant__ int unused[2]; __device__ int used;"
 
 
@@ -109,6 +110,46 @@ def test_a_missing_variable_is_a_compile_error_with_the_names_there_are() -> Non
     ) as caught:
         trunnion.compile(scaled(name="filtr"), "nvrtc", target="sm_90a", cache=False)
     assert isinstance(caught.value, LookupError)
+
+
+def of_parts(**said: object) -> list[str]:
+    """Return the notes of a build that looks for something in a part where it is not."""
+    parts = DeviceCode("cuda", SOURCE), DeviceCode("cuda", UNUSED + KERNEL, name="other.cu")
+    p = ProgramBuilder("p", parts)
+    n = p.input("x", "float32", (4,))
+    count, number = p.input("c", "int32", ()), p.scalar("n", "int32")
+    p.launch("scale", (n, n, count, number), 1, 32, code=parts[said.get("scale", 0)])  # type: ignore[call-overload]  # an int
+    if "variable" in said:
+        p.variable(str(said["variable"]), "int32", init=3)
+    if "kernel" in said:
+        p.launch(str(said["kernel"]), (), 1, 32)
+    with pytest.raises(errors.CompileError) as caught:
+        trunnion.compile(p.build(), "nvrtc", target="sm_90a", cache=False)
+    return getattr(caught.value, "__notes__", [])
+
+
+def test_of_what_lies_in_another_part_it_is_said_to_name_the_part() -> None:
+    """Without ``code=`` it is looked for in the first, and the error alone would deny that there is one."""
+    looked = "it was looked for in code[0], 'kernel.cu'"
+    assert of_parts(variable="used") == [
+        f"hint: 'used' is seen in code[1], 'other.cu'; {looked}: say variable(..., code=...)"
+    ]
+    assert of_parts(kernel="step<4>") == [
+        f"hint: 'step<4>' is seen in code[1], 'other.cu'; {looked}: say launch(..., code=...)"
+    ]
+    assert of_parts(variable="hidden") == [
+        f"hint: {looked}; if 'hidden' is in another of the 2 parts, say variable(..., code=...)"
+    ]
+    elsewhere = "it was looked for in code[1], 'other.cu'"
+    assert of_parts(scale=1) == [
+        f"hint: 'scale' is seen in code[0], 'kernel.cu'; {elsewhere}: say launch(..., code=...)"
+    ]
+
+
+def test_of_one_part_nothing_is_said_of_others() -> None:
+    with pytest.raises(MissingVariableError) as caught:
+        trunnion.compile(scaled(name="filtr"), "nvrtc", target="sm_90a", cache=False)
+    assert not any("code=" in note for note in getattr(caught.value, "__notes__", []))
 
 
 @pytest.mark.parametrize(

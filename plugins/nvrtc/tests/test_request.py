@@ -310,6 +310,41 @@ def test_options_that_mean_nothing_or_contradict(
     assert refused(*code, **named).field == field
 
 
+INSTEAD = "say --relocatable-device-code=true in place of --dlink-time-opt, which compiles each on its own"
+OTHER_OPTIONS = [
+    ((cuda(ADD, "-ftz=true"), cuda(TWICE)), "sm_90a", "say --relocatable-device-code=true, which compiles"),
+    ((cuda(ADD, "-dlto", "-ftz=true"), cuda(TWICE, "-rdc=true")), "sm_90a", INSTEAD),
+    (
+        (cuda(ADD, "-dlto", "-ftz=true"), cuda(TWICE)),
+        "compute_90",
+        f"{INSTEAD}, for 'sm_90': of parts PTX is made by --dlink-time-opt alone",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "target", "said"), OTHER_OPTIONS)
+def test_where_parts_have_other_options_what_is_to_be_done_can_be_done(
+    code: tuple[DeviceCode, ...], target: str, said: str
+) -> None:
+    assert said in refused(*code, target=target).message
+    apart = (cuda(ADD, "-ftz=true", "-rdc=true"), cuda(TWICE, "-rdc=true"))
+    assert build(*apart, target=target.replace("compute", "sm")).kind == "cubin"
+
+
+def test_where_parts_cannot_be_compiled_apart_nothing_is_said_of_that() -> None:
+    ptx = DeviceCode("ptx", PTX, options=("-ftz=true",)), DeviceCode("ptx", PTX, name="other.ptx")
+    late = cuda(ADD, "-ftz=true"), made(TWICE, "ltoir", "-dlto")
+    for code in (ptx, late):
+        message = refused(*code).message
+        assert message.endswith("have the same options (in nvJitLink's words): give all of them the same")
+
+
+def test_options_that_contradict_parts_say_which_to_leave_out() -> None:
+    assert refused(cuda(ADD, "-dlto"), DeviceCode("ptx", PTX)).message.endswith("leave out --dlink-time-opt")
+    message = refused(cuda(ADD), cuda(TWICE, "-rdc=false")).message
+    assert message.endswith("leave out --relocatable-device-code=false and --device-w")
+
+
 def test_ptx_that_is_taken_as_it_is_takes_no_options() -> None:
     code = DeviceCode("ptx", PTX, options=("-lineinfo",))
     assert "as it is" in refused(code, target="compute_90").message

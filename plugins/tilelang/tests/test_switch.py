@@ -265,3 +265,40 @@ def test_a_switched_kernel_launches(simulator):
         given = torch.arange(128.0, device="cuda")
         with install(backend="tvm_ffi"):
             assert torch.equal(tilelang.compile(doubled, out_idx=-1, target=TARGET)(given), given * 2)
+
+
+def test_tilelang_is_loaded_again_while_a_switch_is_on():
+    """It imports its own names from its own modules, where it finds ours; they must not stay when the switch is off."""
+    theirs = {name: vars(tilelang)[name] for name in NAMES}
+    first = install("nvrtc")
+    importlib.reload(tilelang)
+    with install("tvm_ffi") as second:
+        first.uninstall()
+        importlib.reload(tilelang)
+        for module in map(sys.modules.__getitem__, MODULES):
+            assert {name: getattr(module, name) for name in NAMES} == dict(second.functions)
+        assert ours(tilelang.jit(make))
+    assert {name: vars(tilelang)[name] for name in NAMES} == theirs
+    assert not ours(tilelang.jit(make))
+    importlib.reload(tilelang)
+    assert {name: vars(tilelang)[name] for name in NAMES} == theirs
+
+
+def test_the_module_of_the_functions_is_loaded_again_while_a_switch_is_on():
+    """In a process of its own: whoever compares TileLang's classes has those of the first load."""
+    done = subprocess.run([sys.executable, "-c", AGAIN], capture_output=True, text=True, check=False)
+    assert (done.stdout.split(), done.returncode) == (["True"] * 6, 0), done.stderr
+
+
+AGAIN = """
+import importlib, sys, tilelang
+from trunnion_tilelang import install
+module = sys.modules["tilelang.jit"]
+before = vars(module)["jit"]
+with install("nvrtc") as on:
+    importlib.reload(module)
+    importlib.reload(tilelang)
+    print(tilelang.jit is on.functions["jit"], module.jit is on.functions["jit"])
+theirs = vars(module)["jit"]
+print(theirs is not before, module.jit is theirs, tilelang.jit is theirs, tilelang.compile is vars(module)["compile"])
+"""

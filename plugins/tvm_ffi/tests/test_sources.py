@@ -40,6 +40,22 @@ def test_what_is_no_source_is_refused_before_anything_is_loaded(name, source):
     assert caught.value.argument == name
 
 
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100f", "compute_90", "cuda:sm_120", "cpu"])
+def test_every_target_of_a_program_is_one(function, target):
+    assert function("axpy", target=target).target == Target.parse(target)
+
+
+@pytest.mark.parametrize(
+    "target", ["foo", "cuda", "cuda:foo", "sm_90z", "sm_9", "cpu:foo", "rocm:gfx90a", "host"]
+)
+@pytest.mark.parametrize("made", [str, Target.parse])
+def test_an_unknown_target_is_refused_by_name(target, made):
+    with pytest.raises(errors.ProgramError, match="a target such as 'sm_90a', 'compute_90'") as caught:
+        from_module("nowhere.so", "axpy", target=made(target))
+    assert caught.value.field == "target"
+    assert repr(str(Target.parse(target))) in str(caught.value)
+
+
 @pytest.mark.parametrize("target", ["", "SM 90", 90, object()])
 def test_what_is_no_target_is_refused_before_anything_is_loaded(target):
     with pytest.raises(errors.ProgramError) as caught:

@@ -103,12 +103,19 @@ class Array(OutsideExpr):
                 if (one.nbytes, one.alignment) != (first.nbytes, first.alignment):
                     raise ProgramError(
                         f"got {_sized(one)}, expected {_sized(first)} as the first: the values of an array are of one "
-                        "type",
+                        f"type{_of_part(self.values[0], self.values[index])}",
                         field=f"[{index}]",
                     )
             depth = _depth(layouts)
             object.__setattr__(self, "layout", Layout(first.nbytes * len(layouts), first.alignment, depth))
             _check_size(self.layout.nbytes, "values")
+
+
+def _of_part(*values: Argument | Array) -> str:
+    """Return what to do where structs of one type name other members each, and so are not of one size by C's rules."""
+    if not all(isinstance(one, Struct) for one in values):
+        return ""
+    return "; of structs that leave members out, say nbytes= and alignment=, or ask measured() for each"
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,9 @@ class Controls:
             If there is no such device, or ``nbytes`` is negative.
         """
         if not 0 <= device < len(self._state.devices):
-            raise ArgumentValueError("device", f"{device}", f"from 0 to {len(self._state.devices) - 1}")
+            raise ArgumentValueError(
+                "device", f"{device}", f"an integer, 0 to {len(self._state.devices) - 1}"
+            )
         before = self._state.memory.limit(device, check_integer("nbytes", nbytes, 0))
         try:
             yield

@@ -116,7 +116,7 @@ def _set_function_attribute(call: Call, handle: int | None, attribute: int, valu
 def _fixed(kernel: Kernel, device: Device) -> Mapping[FunctionAttribute, int]:
     """Return the attributes that the image decides."""
     major, minor = device.compute_capability
-    threads = kernel.info.required_threads or kernel.info.max_threads
+    threads = kernel.info.max_threads  # of a kernel with only one block a driver says what the device takes
     cluster = kernel.info.cluster
     fixed = {
         FunctionAttribute.MAX_THREADS_PER_BLOCK: math.prod(threads)

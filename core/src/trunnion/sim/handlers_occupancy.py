@@ -41,11 +41,9 @@ def _blocks_with_flags(
     if flags not in _FLAGS:
         raise Refusal(Status.INVALID_VALUE, f"flags are {flags}, 0 and 1 are allowed")
     _check_threads(threads)
-    most = stream.device.attribute(DeviceAttribute.MAX_THREADS_PER_BLOCK)
     # cuda_occupancy.h, cudaOccMaxBlocksPerSMSmemLimit: a block that the kernel is not allowed is none
     allowed = kernel.attribute(stream.device, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
-    fits = threads <= most and smem <= allowed
-    count = active_blocks(kernel, threads, smem, stream.device) if fits else 0
+    count = active_blocks(kernel, threads, smem, stream.device) if smem <= allowed else 0
     put(ctypes.c_int32, result, count, "numBlocks")
 
 
@@ -60,6 +58,10 @@ def _available(call: Call, result: int | None, function: int | None, blocks: int
     if blocks < 1:
         raise Refusal(Status.INVALID_VALUE, f"numBlocks is {blocks}, at least 1 is needed")
     nbytes = available_shared_memory(kernel, threads, blocks, stream.device)
+    if nbytes is None:
+        raise Refusal(
+            Status.INVALID_VALUE, f"a multiprocessor does not hold {blocks} blocks of {threads} threads"
+        )
     put(ctypes.c_size_t, result, nbytes, "dynamicSmemSize")
 
 

@@ -1,8 +1,10 @@
 """How many blocks and clusters of a kernel a device can hold at once.
 
-Source: CUDA C++ Programming Guide, Occupancy Calculator and Thread Block Clusters; the units in which registers
-and shared memory are given out are those of compute capability 9.0. How many multiprocessors each processing
-cluster has differs from one H200 to the next; here it is a fixed, even layout.
+Source: CUDA C++ Programming Guide, Occupancy Calculator and Thread Block Clusters; the CUDA Driver API, Occupancy,
+https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html, and cuda_occupancy.h, which say nothing of
+``__launch_bounds__``: the largest block that a kernel was compiled for is asked of a launch alone, as an H100's driver
+580 does. The units in which registers and shared memory are given out are those of compute capability 9.0. How many
+multiprocessors each processing cluster has differs from one H200 to the next; here it is a fixed, even layout.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ LARGEST_CLUSTER: Final = 16
 _REGISTERS_TOGETHER: Final = 8  # of one thread, so 256 of a warp
 _SHARED_TOGETHER: Final = 128  # bytes
 _WARPS_TOGETHER: Final = 4  # a multiprocessor has four partitions, and each holds whole warps
+_MOST_CLUSTERED: Final = (
+    8  # blocks in clusters of one multiprocessor, however small (measured: an H100, driver 580)
+)
 _MULTIPROCESSORS_TOGETHER: Final = 16  # of one processing cluster
 
 
@@ -60,7 +65,7 @@ def _by_registers(kernel: Kernel, threads: int, device: Device) -> int | None:
 
 
 def active_blocks(kernel: Kernel, threads: int, dynamic_smem_bytes: int, device: Device) -> int:
-    """Return how many blocks one multiprocessor holds at once.
+    """Return how many blocks one multiprocessor holds at once; none, if the device takes no block of so many threads.
 
     Parameters
     ----------
@@ -73,6 +78,8 @@ def active_blocks(kernel: Kernel, threads: int, dynamic_smem_bytes: int, device:
     device
         The device.
     """
+    if threads > device.attribute(DeviceAttribute.MAX_THREADS_PER_BLOCK):
+        return 0
     reserved = device.attribute(DeviceAttribute.RESERVED_SHARED_MEMORY_PER_BLOCK)
     shared = kernel.info.static_smem_bytes + dynamic_smem_bytes + reserved
     shared = -(-shared // _SHARED_TOGETHER) * _SHARED_TOGETHER
@@ -90,15 +97,18 @@ def active_blocks(kernel: Kernel, threads: int, dynamic_smem_bytes: int, device:
     return min(limit for limit in limits if limit is not None)
 
 
-def available_shared_memory(kernel: Kernel, threads: int, blocks: int, device: Device) -> int:
-    """Return the most dynamic shared memory, in bytes, with which a multiprocessor holds so many blocks."""
+def available_shared_memory(kernel: Kernel, threads: int, blocks: int, device: Device) -> int | None:
+    """Return the most dynamic shared memory, in bytes, with which a multiprocessor holds so many blocks.
+
+    No more than the kernel is allowed; what the driver reserves for each block is not taken off (cuda_occupancy.h,
+    cudaOccAvailableDynamicSMemPerBlock). None, if there is no room for so many blocks without any.
+    """
     if active_blocks(kernel, threads, 0, device) < blocks:
-        return 0
-    reserved = device.attribute(DeviceAttribute.RESERVED_SHARED_MEMORY_PER_BLOCK)
+        return None
     each = device.attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) // blocks
-    each = each // _SHARED_TOGETHER * _SHARED_TOGETHER - reserved
-    most = device.attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-    return max(0, min(each, most) - kernel.info.static_smem_bytes)
+    each = each // _SHARED_TOGETHER * _SHARED_TOGETHER
+    allowed = kernel.attribute(device, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    return max(0, min(each - kernel.info.static_smem_bytes, allowed))
 
 
 def largest_cluster(kernel: Kernel, device: Device) -> int:
@@ -125,4 +135,5 @@ def active_clusters(blocks_each: int, cluster: tuple[int, int, int], device: Dev
     groups = max(1, count // _MULTIPROCESSORS_TOGETHER)
     share, rest = divmod(count, groups)
     sizes = [share + (index < rest) for index in range(groups)]
-    return sum(size * blocks_each // math.prod(cluster) for size in sizes)
+    held = min(blocks_each, _MOST_CLUSTERED)
+    return sum(size * held // math.prod(cluster) for size in sizes)

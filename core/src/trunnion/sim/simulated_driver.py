@@ -188,7 +188,7 @@ class SimulatedDriver(Controls):
         """
         expect(ordinal, int, "device", "the ordinal of a simulated device")
         if not 0 <= ordinal < self.devices:
-            raise ArgumentValueError("device", f"{ordinal}", f"from 0 to {self.devices - 1}")
+            raise ArgumentValueError("device", f"{ordinal}", f"an integer, 0 to {self.devices - 1}")
         device = self._state.devices[ordinal]
         try:
             self._state.activate(device)

@@ -137,6 +137,33 @@ def _relaxed_loading(true: LoadedProgram) -> LoadedProgram:
     return true
 
 
+class _RelaxedByACall(Changed):
+    """A loaded program that leaves the thread's captures relaxed from its first call until it is closed."""
+
+    _mode: CaptureMode | None = None
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        result = self._true.call(*args, **how)
+        if self._mode is None:
+            self._mode = _exchanged(CaptureMode.RELAXED)
+        return result
+
+    def close(self) -> None:
+        """Unload."""
+        self._true.close()
+        if self._mode is not None:
+            _exchanged(self._mode)
+
+
+def _exchanged(mode: CaptureMode) -> CaptureMode:
+    """Give the thread a capture mode, and return the one that it had."""
+    simulator = sim.active()
+    if simulator is None:
+        return mode
+    return simulator.state.captures.exchange_mode(simulator.state.thread(), mode)
+
+
 class _UnwaitedFailure(Changed):
     """A loaded program that waits for nothing when it is closed and no call of it has succeeded."""
 
@@ -329,6 +356,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("swallowed-errors", "Takes a failing driver call for a good one.", "F1 F3 F4", _SwallowsErrors),
     _saboteur("open-after-failure", "Never unloads what failed to preload.", "F3", _OpenAfterFailure),
     _saboteur("relaxed-loading", "Leaves the capture mode when loading fails.", "F3", _relaxed_loading),
+    _saboteur("relaxed-by-a-call", "Leaves the capture mode of a first call.", "N3", _RelaxedByACall),
     _saboteur("unwaited-failure", "Closes without waiting for half a call.", "Y3", _UnwaitedFailure),
     _saboteur("pops-anothers", "Pops the context of the call around one that fails.", "H1", _PopsAnothers),
     _saboteur("any-stream", "Takes what says no handle for a stream.", "N6", _AnyStream),

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Installation", "install"]
 
-_MODULES = ("tilelang", "tilelang.jit")
+_DEFINING = "tilelang.jit"
+_MODULES = ("tilelang", _DEFINING)
 """Those that have the names; the second is hidden behind the first's function of the same name."""
 
 
@@ -145,11 +146,14 @@ class _Switch:
         self._on: tuple[Installation, ...] = ()
         # The modules themselves: by name another one may be found when they are given back their own.
         self._kinds: dict[ModuleType, type[ModuleType]] = {}
+        # All that stood in for TileLang's functions since none was on.
+        self._made: list[Callable[..., Any]] = []
 
     def turn_on(self, made: Installation) -> None:
         """Let an installation be the one that counts."""
         with self._turns.turn():
             self._on = (*self._on, made)
+            self._made += made.functions.values()
             if not self._kinds:
                 self._kinds = {module: type(module) for module in map(sys.modules.__getitem__, _MODULES)}
                 for module, kind in self._kinds.items():
@@ -160,9 +164,21 @@ class _Switch:
         with self._turns.turn():
             self._on = tuple(one for one in self._on if one is not made)
             if not self._on:
+                self._take_back()
                 for module, kind in self._kinds.items():
                     module.__class__ = kind
-                self._kinds = {}
+                self._kinds, self._made = {}, []
+
+    def _take_back(self) -> None:
+        """Give modules that hold ours what TileLang's defines: one that is loaded again imports what it finds there."""
+        known = {
+            module.__name__: vars(module) for module in self._kinds
+        }  # none, if all was given back before
+        theirs = known.get(_DEFINING, {})
+        for held in known.values():
+            for name, value in [*held.items()]:
+                if any(value is one for one in self._made):
+                    held[name] = theirs[value.__name__]
 
     def _switched(self, kind: type[ModuleType], names: tuple[str, ...]) -> type[ModuleType]:
         """Return a module's class with these names, which come before what the module holds."""

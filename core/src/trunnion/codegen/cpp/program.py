@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from trunnion.codegen.cpp.direct import direct_entry
 from trunnion.codegen.cpp.image import encoded_name
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
 
 __all__ = ["CppProgram", "HandedImage"]
+
+_T = TypeVar("_T")
 
 _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 _SIGNED_END = 1 << 63
@@ -226,7 +228,7 @@ class CppProgram(LoadedProgram):
                 # TVM-FFI learns of a current stream, and of an allocator, from the tensors of a call.
                 stream = self._current(ordinal) if stream is None else stream
             if self._first(args) is None and self._allocates:
-                witness = self._runtime.allocate((0,), self._checks.byte, ordinal, stream or 0)
+                witness = self._there(ordinal, self._witness, stream or 0)
             if stream is not None and self._allocates:
                 # To tensor libraries 1 and 2 are no streams. Memory of the legacy stream is ordered with both, but not
                 # with what another thread has on its own stream 2: a launcher on that one waits for what it launched.
@@ -237,10 +239,18 @@ class CppProgram(LoadedProgram):
 
     def _current(self, device: int) -> int:
         """Return the handle of the tensor library's current stream of a device."""
+        return self._there(device, self._stream_of)
+
+    def _witness(self, device: int, stream: int) -> Any:
+        """Return a tensor of a device, without elements."""
+        return self._runtime.allocate((0,), self._checks.byte, device, stream)
+
+    def _there(self, device: int, ask: Callable[..., _T], *said: int) -> _T:
+        """Return what the tensor library answers of a device; of one that is not there the launcher says which are."""
         try:
-            return self._stream_of(device)
+            return ask(device, *said)
         except (RuntimeError, ValueError, ArithmeticError, LookupError):
-            self._call_export("preload", device)  # of a device that is not there it says which are
+            self._call_export("preload", device)
             raise
 
     def _first(self, args: Sequence[Any]) -> Any:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError, DriverError
 from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature
 from trunnion.model.program import KernelProgram
+from trunnion.sim.objects import CaptureMode
 from trunnion.sim.status import Status
 from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
@@ -105,14 +107,17 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
 
 
 @contextmanager
-def _leaving_contexts(harness: Harness) -> Iterator[None]:
-    """Require that the thread's contexts are after the block as before."""
-    stack = harness.simulator.state.stack()
-    before = tuple(stack)
+def _leaving_thread(harness: Harness) -> Iterator[None]:
+    """Require that the thread's contexts and its capture mode are after the block as before."""
+    state = harness.simulator.state
+    stack, thread = state.stack(), state.thread()
+    before, mode = tuple(stack), state.captures.mode_of(thread)
     yield
     harness.require(
         tuple(stack) == before, f"{len(stack)} contexts are current, or others, not {len(before)}"
     )
+    left = state.captures.mode_of(thread)
+    harness.require(left is mode, f"the thread's capture mode is {left.name}, and was {mode.name}")
 
 
 def _moved(call: CallSpec, device: int) -> CallSpec:
@@ -131,15 +136,39 @@ def on(value: object, device: int) -> object:
     )
 
 
-@law("N3", given=lambda harness: st.tuples(_any(harness), st.booleans()))
-def every_device(harness: Harness, example: tuple[Scenario, bool]) -> None:
-    """A program launches on each device, on the null stream too, whatever context is current, and leaves that alone."""
-    (scenario, named), simulator = example, harness.simulator
-    with harness.loaded(scenario.program) as loaded:
+@contextmanager
+def _capture_mode(harness: Harness, mode: CaptureMode) -> Iterator[None]:
+    """Give the thread a capture mode, until the block ends."""
+    state = harness.simulator.state
+    before = state.captures.exchange_mode(state.thread(), mode)
+    try:
+        yield
+    finally:
+        state.captures.exchange_mode(state.thread(), before)
+
+
+def _to_prepare(harness: Harness) -> st.SearchStrategy[Any]:
+    """Return calls, many of them of a program with variables, which are written when a device is prepared."""
+    written = [Capability.MODULE_VARIABLES] if Capability.MODULE_VARIABLES in harness.capabilities else []
+    return st.one_of(_any(harness), *(scenarios(harness.capabilities, (one,)) for one in written))
+
+
+@law("N3", given=lambda harness: st.tuples(_to_prepare(harness), st.booleans(), st.sampled_from(CaptureMode)))
+def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) -> None:
+    """A program launches on each device, the null stream too, and leaves the thread's contexts and capture mode alone.
+
+    So it does whatever context is current, and whatever mode: other code of the thread relies on both.
+    """
+    (scenario, named, mode), simulator = example, harness.simulator
+    with (
+        _capture_mode(harness, mode),
+        _leaving_thread(harness),
+        harness.loaded(scenario.program) as loaded,
+    ):
         for device, current in itertools.product((0, 1, 0), (None, 0, 1)):
             moved = Scenario(scenario.program, _moved(scenario.call, device))
             stream = simulator.new_stream(device) if named else 0
-            with nullcontext() if current is None else simulator.current(current), _leaving_contexts(harness):
+            with nullcontext() if current is None else simulator.current(current), _leaving_thread(harness):
                 expected, observed = _good_call(harness, loaded, moved, stream=stream)
             got = {launch.device for launch in observed.launches}
             harness.require(got == {expected.device} == {device}, f"launched on {got}, expected {device}")
@@ -223,7 +252,7 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         if isinstance(expected, Refused):
             return
         foreign = harness.simulator.new_stream(1 - expected.device)
-        with _leaving_contexts(harness):
+        with _leaving_thread(harness):
             _, observed = harness.call(loaded, scenario.call, stream=foreign)
         _check_refused_word(harness, observed, "stream")
         here = harness.simulator.new_stream(expected.device)
@@ -232,7 +261,10 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         for stream in (*map(_Answering, _no_streams(here)), *_NO_NUMBERS, -1, 1 << 64, (0, here)):
             refused = observe(harness, partial(call, stream=stream, device=given.device))
             _check_refused_word(harness, refused, "stream")
-        for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, "cpu", "cuda:x", (expected.device,)):
+        there = expected.device
+        # None is a word of torch's.
+        texts = ("cpu", "cuda:x", f"cuda:0{there}", f"cuda: {there}", f"cuda:+{there}")
+        for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, (there,), *texts):
             _check_refused_word(harness, observe(harness, partial(call, device=device)), "device")
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from trunnion.errors import LifecycleError
 from trunnion.model.capability import Capability
 from trunnion.model.expr import Const, Expr
+from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected, check_refused, symbols_of
 from trunnion.testing.expected import Refused, TensorFacts
@@ -120,21 +121,30 @@ def preloading(harness: Harness, scenario: Scenario) -> None:
             return
         check_expected(harness, scenario.program, facts, (expected, observed))
         waiting = set(_left_to_calls(scenario.program))
-        late = [
-            event
-            for event in observed.events
-            if isinstance(event, LibraryLoaded)
-            or (isinstance(event, AttributeSet) and event.kernel not in waiting)
-        ]
+        late = [event for event in observed.events if _prepares(event, waiting)]
         harness.require(not late, f"left to the first call: {late}")
 
 
-def _left_to_calls(program: KernelProgram) -> Iterator[str]:
-    """Yield the exact names of kernels of which calls decide what they need, or whether they are launched."""
+def _left_to_calls(program: KernelProgram) -> Iterator[tuple[str, int]]:
+    """Yield kernels, by exact name, and attributes of theirs that a call sets, since it alone knows what is needed."""
     for launch in program.launches:
-        needs = (launch.dynamic_smem_bytes, *(launch.cluster or ()), launch.when)
-        if any(isinstance(one, Expr) and not isinstance(one, Const) for one in needs):
-            yield symbols_of(program)[kernel_of(program, launch)]
+        conditional = _is_decided(launch.when)
+        kernel = symbols_of(program)[kernel_of(program, launch)]
+        if conditional or _is_decided(launch.dynamic_smem_bytes):
+            yield kernel, int(FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        if conditional or any(map(_is_decided, launch.cluster or ())):
+            yield kernel, int(FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+
+
+def _is_decided(value: object) -> bool:
+    return isinstance(value, Expr) and not isinstance(value, Const)
+
+
+def _prepares(event: object, waiting: set[tuple[str, int]]) -> bool:
+    """Whether an event of a call prepares what was known before it."""
+    if isinstance(event, AttributeSet):
+        return (event.kernel, int(event.attribute)) not in waiting
+    return isinstance(event, LibraryLoaded)
 
 
 @law("C5", given=_any, ways=LOADS)

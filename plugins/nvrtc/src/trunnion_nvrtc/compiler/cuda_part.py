@@ -18,15 +18,18 @@ from trunnion_nvrtc.compiler.headers import (
 )
 from trunnion_nvrtc.compiler.missing_header import cuda_hints, missing_header_hint
 from trunnion_nvrtc.compiler.missing_kernel import MissingKernelError, kernel_names, missing_kernels
-from trunnion_nvrtc.compiler.missing_variable import MissingVariableError
+from trunnion_nvrtc.compiler.missing_variable import MissingVariableError, variable_names
 from trunnion_nvrtc.compiler.nvrtc import title
 from trunnion_nvrtc.compiler.options import render_options
+from trunnion_nvrtc.compiler.other_part import other_part_hints, part_texts
 from trunnion_nvrtc.compiler.pch import pch_options
 from trunnion_nvrtc.compiler.program import Program, build_id, build_of
 from trunnion_nvrtc.compiler.request import Mode
 from trunnion_nvrtc.compiler.source import encoded, macro_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from trunnion_nvrtc.compiler.request import Job, Part
 
 __all__ = ["CompiledPart", "compile_part", "part_headers"]
@@ -224,12 +227,11 @@ class _Compilation:
         error = CompileError(title(), log, text, options, str(self.job.arch), self._line(log))
         lost = missing_kernels(log, self.names)
         if lost:
-            texts = (text, *(held for _, held in self.code.includes))
-            error = MissingKernelError(error, lost, [name for one in texts for name in kernel_names(one)])
-        elif lost_variables := missing_kernels(log, self.variables):
-            error = MissingVariableError(
-                error, [(name.removeprefix("&"), why) for name, why in lost_variables]
-            )
+            known = [name for one in part_texts(self.part) for name in kernel_names(one)]
+            error = self._hinted(MissingKernelError(error, lost, known), lost, "launch", kernel_names)
+        elif addresses := missing_kernels(log, self.variables):
+            lost = [(name.removeprefix("&"), why) for name, why in addresses]
+            error = self._hinted(MissingVariableError(error, lost), lost, "variable", variable_names)
         elif "__nv_name_map" in log:
             names = ", ".join(shorten(name) for name in self.names)
             error.add_note(
@@ -239,6 +241,20 @@ class _Compilation:
         for name in self._missing_headers(log, options):
             error.add_note(missing_header_hint(name, toolkit_directories()))
         for note in cuda_hints(log):
+            error.add_note(note)
+        return error
+
+    def _hinted(
+        self,
+        error: CompileError,
+        lost: list[tuple[str, str]],
+        kind: str,
+        seen: Callable[[str], Iterable[str]],
+    ) -> CompileError:
+        """Return an error with a note of each name that may lie in another part."""
+        for note in other_part_hints(
+            (name for name, _ in lost), self.part, self.job.parts, kind=kind, seen=seen
+        ):
             error.add_note(note)
         return error
 

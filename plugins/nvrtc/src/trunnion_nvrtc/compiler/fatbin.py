@@ -13,7 +13,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from trunnion.errors import CorruptArtifactError, ProgramError, shorten
+from trunnion.errors import BackendUnavailableError, CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
 from trunnion.storage.refusals import refusals
@@ -35,6 +35,7 @@ _MAGIC: Final = b"\x50\xed\x55\xba"
 _HEADER: Final = struct.Struct("<IHHQ")
 """``fatBinaryHeader``: magic, version, bytes of this header, bytes behind it."""
 
+_REFUSED: Final = "Invalid fatbin header"
 _EXTRACTED = re.compile(r"^Extracting (?:ELF|PTX) file.*?\s\d+: ", re.MULTILINE)
 
 
@@ -58,7 +59,7 @@ def unpacked(code: DeviceCode, arch: Architecture, field: str) -> DeviceCode:
     ProgramError
         If it is no fatbin, holds nothing for the architecture, or several images of which none is better.
     CorruptArtifactError
-        If it is truncated, or an image in it is not whole.
+        If it is truncated, its header or that of an image in it is damaged, or an image is not whole.
     BackendUnavailableError
         If ``cuobjdump`` is not there, or does not read it.
     """
@@ -82,19 +83,27 @@ def unpacked(code: DeviceCode, arch: Architecture, field: str) -> DeviceCode:
 
 
 def _check_whole(data: bytes) -> None:
-    """Refuse what is shorter than its header says; of a tool's refusal nobody could tell whose fault it is.
+    """Refuse what its header cannot be true of; of a tool's refusal nobody could tell whose fault it is.
 
     Raises
     ------
     CorruptArtifactError
-        If it is truncated.
+        If it is truncated, or its header is damaged.
     """
-    expected = _HEADER.size
-    if len(data) >= expected:
-        _, _, header, behind = _HEADER.unpack_from(data)
-        expected = header + behind
-    if len(data) < expected:
-        raise CorruptArtifactError("fatbin", f"it is truncated: {len(data)} bytes, of {expected} or more")
+    least = _HEADER.size
+    if len(data) < least:
+        raise CorruptArtifactError("fatbin", f"it is truncated: {len(data)} bytes, of {least} or more")
+    _, _, header, behind = _HEADER.unpack_from(data)
+    damaged = f"it says that it has {header} bytes, of {least} or more" if header < least else ""
+    if damaged or not behind:
+        damaged = damaged or "it says that nothing is behind it"
+        raise CorruptArtifactError("fatbin", f"its header is damaged: {damaged}")
+    if len(data) < header + behind:
+        raise CorruptArtifactError(
+            "fatbin",
+            f"it is truncated, {len(data)} bytes, or its header is damaged, which says that it has {header} bytes, "
+            f"and {behind} behind it",
+        )
 
 
 def _extracted(data: bytes, language: str) -> list[tuple[str, bytes]]:
@@ -109,7 +118,7 @@ def _extracted(data: bytes, language: str) -> list[tuple[str, bytes]]:
     with scratch_folder() as folder, refusals("the images of a fatbin"):
         file = folder / "code.fatbin"
         file.write_bytes(data)
-        said = CUOBJDUMP.ask([kind, "all", os.fspath(file)], folder)
+        said = _asked([kind, "all", os.fspath(file)], folder)
         files = sorted(folder.glob(f"*{suffix}"))
         if len(files) < len(_EXTRACTED.findall(said)):
             raise ProgramError(
@@ -118,6 +127,25 @@ def _extracted(data: bytes, language: str) -> list[tuple[str, bytes]]:
                 field="code",
             )
         return [_named(path, language) for path in files]
+
+
+def _asked(arguments: list[str], folder: Path) -> str:
+    """Return what the tool writes.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it finds a header that is none: another tool would not help.
+    """
+    try:
+        return CUOBJDUMP.ask(arguments, folder)
+    except BackendUnavailableError as error:
+        if _REFUSED not in error.reason:
+            raise
+        raise CorruptArtifactError(
+            "fatbin",
+            "the header of an image in it is damaged, says cuobjdump, or its length is; make it again",
+        ) from error
 
 
 def _named(path: Path, language: str) -> tuple[str, bytes]:

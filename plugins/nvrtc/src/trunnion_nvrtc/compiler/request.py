@@ -16,7 +16,7 @@ from trunnion_nvrtc.compiler.source import kernel_name
 from trunnion_nvrtc.compiler.targets import Architecture
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from trunnion.contract.compiler import CompileRequest
@@ -107,11 +107,23 @@ class Job:
             if options != said:
                 raise ProgramError(
                     f"got {' '.join(options) or 'none'}, where {first.field} has {' '.join(said) or 'none'}: parts "
-                    "that are compiled when they are linked have the same options (in nvJitLink's words); "
-                    "--relocatable-device-code=true compiles each on its own",
+                    "that are compiled when they are linked have the same options (in nvJitLink's words): give all of "
+                    f"them the same{self._apart(late)}",
                     field=f"{part.field}.options",
                 )
         return found[0][1] if found else ()
+
+    def _apart(self, late: Sequence[Part]) -> str:
+        """Return how parts that are compiled late would be compiled before; empty if they cannot be."""
+        if any(part.code.language != "cuda" for part in late):
+            return ""
+        stays = any("dlink-time-opt" in part.options for part in late)
+        instead = " in place of --dlink-time-opt" if stays else ""
+        said = f", or say --relocatable-device-code=true{instead}, which compiles each on its own"
+        if self.output != "ptx":
+            return said
+        real = shorten(self.arch.name(virtual=False))
+        return f"{said}, for {real}: of parts PTX is made by --dlink-time-opt alone"
 
 
 def read_request(request: CompileRequest) -> Job:
@@ -255,7 +267,8 @@ def _mode(parts: tuple[Part, ...]) -> Mode:
     every_late = all(part.code.language in _OPTIMISED_LATE for part in parts)
     if (lto or late) and not every_late:
         raise ProgramError(
-            "link-time optimisation drops what only PTX or a cubin calls: every part must be CUDA C++ or LTO-IR",
+            "link-time optimisation drops what only PTX or a cubin calls: every part must be CUDA C++ or LTO-IR"
+            f"{'; leave out --dlink-time-opt' if lto else ''}",
             field=f"{lto[0].field}.options" if lto else late[0].field,
         )
     if late and relocatable:
@@ -266,7 +279,8 @@ def _mode(parts: tuple[Part, ...]) -> Mode:
         )
     if whole and (lto or relocatable or len(parts) > 1):
         raise ProgramError(
-            "parts that are linked, or optimised when they are, must be relocatable",
+            "parts that are linked, or optimised when they are, must be relocatable; leave out "
+            "--relocatable-device-code=false and --device-w",
             field=f"{whole[0].field}.options",
         )
     if lto or late:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import device_ordinal, expect, expect_text, output_list, stream_handle
 from trunnion.contract.adapter import BoundLaunch
-from trunnion.contract.spec import Target
+from trunnion.contract.spec import Target, target_words
 from trunnion.dlpack import CPU, CUDA
-from trunnion.errors import ArgumentTypeError, ProgramError
+from trunnion.errors import ArgumentTypeError, ProgramError, shorten
 from trunnion.messages import describe, spelled, type_name
 from trunnion.model.params import Signature
 from trunnion.model.plan.planning import plan_signature
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ModuleProgram", "from_module"]
 
+_TARGET = re.compile(r"cpu|cuda:(?:sm|compute)_[1-9][0-9]{1,2}[af]?")
 _ALLOCATORS = ("caller", "callee")
 
 
@@ -76,7 +78,8 @@ def from_module(  # noqa: PLR0913 - what a library does not say of itself, each 
     ArgumentTypeError, ArgumentValueError
         If an argument is of another type, or the module has no such function.
     ProgramError
-        If the signature, ``result_idx`` and ``returns`` do not fit each other, or the target is none.
+        If the signature, ``result_idx`` and ``returns`` do not fit each other, or the target is none
+        that modules run on.
     UnboundSymbolError
         If nothing gives a symbol of the signature its value.
     """
@@ -84,7 +87,7 @@ def from_module(  # noqa: PLR0913 - what a library does not say of itself, each 
         expect(signature, Signature, "signature", "a Signature, or None")
     _check_form(signature, result_idx, returns)
     host_text, device_text = _source(host_source, "host_source"), _source(device_source, "device_source")
-    made_for = None if target is None else Target.parse(target)
+    made_for = None if target is None else _target(target)
     return ModuleProgram(
         find_function(module, function),
         signature,
@@ -98,6 +101,15 @@ def from_module(  # noqa: PLR0913 - what a library does not say of itself, each 
 
 def _source(given: str | None, name: str) -> str:
     return "" if given is None else expect_text(given, name, "the text of a source, or None")
+
+
+def _target(given: Target | str) -> Target:
+    """Return a target of a kind that modules run on, written as `trunnion.compile` takes it."""
+    target = Target.parse(given)
+    if not _TARGET.fullmatch(str(target)):
+        written = str(target)
+        raise ProgramError(f"got {shorten(written)}, expected {target_words(written)}", field="target")
+    return target
 
 
 def _check_form(signature: Signature | None, result_idx: object, returns: object) -> None:
