@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion import sim
-from trunnion.errors import VariableMismatchError
+from trunnion.errors import TrunnionError, VariableMismatchError
 from trunnion.model.plan import VariableArgument
 from trunnion.sim.trace import MemoryCopied
 from trunnion.testing.observed import is_work
@@ -54,17 +55,12 @@ def _copies_last(events: tuple[Told, ...]) -> tuple[Told, ...]:
     return tuple(sorted(events, key=lambda event: isinstance(event, MemoryCopied) and is_work(event)))
 
 
-class _FirstDevice(Changed):
-    """A loaded program that writes what variables hold first on the first device that is prepared, and on no other."""
-
-    _device: int | None = None
+class _Writing(Changed):
+    """A loaded program that stands between its launcher and what this writes to variables first."""
 
     def _write(self, proceed: Callable[..., None], target: int, *rest: Any) -> None:
-        found = _simulator().memory.find(target)
-        device = None if found is None else found.device
-        self._device = device if self._device is None else self._device
-        if device == self._device:
-            proceed(target, *rest)
+        """Write."""
+        proceed(target, *rest)
 
     def _sparing(self, call: Callable[[], Any]) -> Any:
         with _simulator().intercept("cuMemcpyHtoDAsync", self._write):
@@ -83,12 +79,67 @@ class _FirstDevice(Changed):
         self._sparing(lambda: self._true.preload(device))
 
 
-class _Unwaited(_FirstDevice):
+class _FirstDevice(_Writing):
+    """A loaded program that writes what variables hold first on the first device that is prepared, and on no other."""
+
+    _device: int | None = None
+
+    def _write(self, proceed: Callable[..., None], target: int, *rest: Any) -> None:
+        found = _simulator().memory.find(target)
+        device = None if found is None else found.device
+        self._device = device if self._device is None else self._device
+        if device == self._device:
+            proceed(target, *rest)
+
+
+class _Unwaited(_Writing):
     """A loaded program that does not wait until what variables hold first is written."""
 
     def _sparing(self, call: Callable[[], Any]) -> Any:
         with _simulator().intercept("cuStreamSynchronize", lambda *_: None):
             return call()
+
+
+class _PreparedAgain(_Writing):
+    """A loaded program that writes what variables hold first whenever a device is preloaded."""
+
+    def __init__(self, true: Any) -> None:
+        super().__init__(true)
+        self._written: dict[int, bytes] = {}
+
+    def _write(self, proceed: Callable[..., None], target: int, *rest: Any) -> None:
+        source, nbytes, _ = rest
+        self._written[target] = ctypes.string_at(source, nbytes)
+        proceed(target, *rest)
+
+    def preload(self, device: int) -> None:
+        """Prepare, and again."""
+        before = len(self._written)
+        super().preload(device)
+        for address, data in self._written.items() if len(self._written) == before else ():
+            ctypes.memmove(address, data, len(data))
+
+
+class _TakenForWritten(_Writing):
+    """A loaded program that takes for written what it was about to write when something failed."""
+
+    def __init__(self, true: Any) -> None:
+        super().__init__(true)
+        self._begun: set[int] = set()
+        self._taken: set[int] = set()
+
+    def _write(self, proceed: Callable[..., None], target: int, *rest: Any) -> None:
+        if target not in self._taken:
+            self._begun.add(target)
+            proceed(target, *rest)
+
+    def _sparing(self, call: Callable[[], Any]) -> Any:
+        self._begun = set()
+        try:
+            return super()._sparing(call)
+        except TrunnionError:
+            self._taken |= self._begun
+            raise
 
 
 class _AnySize(Changed):
@@ -125,6 +176,20 @@ VARIABLE_SABOTEURS: tuple[Saboteur, ...] = (
         "M2",
         stage="lifecycle",
         loaded=_Unwaited,
+    ),
+    saboteur(
+        "initialised-again",
+        "Initialises module variables whenever a device is preloaded.",
+        "M2",
+        stage="lifecycle",
+        loaded=_PreparedAgain,
+    ),
+    saboteur(
+        "taken-for-initialised",
+        "Never initialises module variables once that has failed.",
+        "F1",
+        stage="lifecycle",
+        loaded=_TakenForWritten,
     ),
     saboteur(
         "late-copies",

@@ -120,7 +120,7 @@ def _leaving_thread(harness: Harness) -> Iterator[None]:
     harness.require(left is mode, f"the thread's capture mode is {left.name}, and was {mode.name}")
 
 
-def _moved(call: CallSpec, device: int) -> CallSpec:
+def moved_to(call: CallSpec, device: int) -> CallSpec:
     """Return a call with all of its tensors on one device."""
     args = tuple(on(value, device) for value in call.args)
     out = None if call.out is None else tuple(on(value, device) for value in call.out)
@@ -166,7 +166,7 @@ def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) 
         harness.loaded(scenario.program) as loaded,
     ):
         for device, current in itertools.product((0, 1, 0), (None, 0, 1)):
-            moved = Scenario(scenario.program, _moved(scenario.call, device))
+            moved = Scenario(scenario.program, moved_to(scenario.call, device))
             stream = simulator.new_stream(device) if named else 0
             with nullcontext() if current is None else simulator.current(current), _leaving_thread(harness):
                 expected, observed = _good_call(harness, loaded, moved, stream=stream)
@@ -178,7 +178,7 @@ def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) 
 def fresh_thread(harness: Harness, scenario: Scenario) -> None:
     """A call from a thread that never used the driver launches on the tensors' device, the second one too."""
     failures: list[BaseException] = []
-    moved = Scenario(scenario.program, _moved(scenario.call, 1))
+    moved = Scenario(scenario.program, moved_to(scenario.call, 1))
     told = expect(moved.program, moved.call.imagined())
     assume(not isinstance(told, Refused) and told.launches)
     with harness.loaded(scenario.program) as loaded:

@@ -30,6 +30,8 @@ from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
 from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES
+from trunnion.testing.suite.test_devices import moved_to
+from trunnion.testing.variable_contents import check_first_contents, noting_contents
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -214,7 +216,9 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
                         not late, f"after {fault.name} had failed, the driver was asked for {late}"
                     )
                 del error, observed
-            check_call(harness, scenario, loaded, first=False)
+            with noting_contents(harness, scenario.program) as seen:
+                check_call(harness, scenario, loaded, first=False)
+            check_first_contents(harness, scenario.program, seen)
 
 
 @law("F2", given=_faulty(STICKY_STATUSES, Capability.ACCESS_POLICY_WINDOW), ways=_UNCAPTURED)
@@ -274,6 +278,7 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
         with closing(_Preparation(harness, scenario, artifact)) as preparation, asked(harness) as names:
             preparation.run()
     assume(names)
+    there = Scenario(scenario.program, moved_to(scenario.call, 1))
     for place in _places(names):
         with unloading_all(harness), closing(_Preparation(harness, scenario, artifact)) as preparation:
             with _leaving_nothing(harness) as faults:
@@ -283,7 +288,9 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
                 if fault.struck and not (fault.name in PROBES and prepared.error is None):
                     _check_struck(harness, fault, prepared.error)
                 del prepared
-            check_call(harness, scenario, preparation.run())
+            with noting_contents(harness, scenario.program) as seen:
+                check_call(harness, there, preparation.run())
+            check_first_contents(harness, scenario.program, seen)
 
 
 @law("F4", given=_each(Capability.ACCESS_POLICY_WINDOW), ways=LOADS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from hypothesis import assume
@@ -15,11 +14,12 @@ from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
 from trunnion.sim.trace import Launched, MemoryCopied, Synchronized
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import EVERY_WAY, ONE_WAY, law
-from trunnion.testing.machine import IMAGED, USED, synthetic_image
+from trunnion.testing.machine import USED, synthetic_image
 from trunnion.testing.reference import expect
 from trunnion.testing.reference_variables import variable_bytes
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
 from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.variable_contents import first_contents, noting_contents
 from trunnion.testing.variables import variable_symbol
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from trunnion.contract.compiler import DeviceImage, ImageVariable
     from trunnion.model.program import KernelProgram
-    from trunnion.sim.bodies import KernelCall
     from trunnion.testing.expected import CallSignature
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _VARIABLES = frozenset({Capability.MODULE_VARIABLES})
+_KEPT = b"\x6b"
+"""What stands in every byte of a variable that somebody wrote to, between two calls."""
 
 
 @law("M1", given=needing(Capability.MODULE_VARIABLES), requires=_VARIABLES)
@@ -63,33 +64,39 @@ def contents(harness: Harness, scenario: Scenario) -> None:
     """A variable holds, at each launch, what the image says or the program; then what was copied to it last.
 
     On each device it does so from its first call on, whatever was called on another; and what a call copied is there
-    in the next one.
+    in the next one. So is what kernels wrote, or anybody, though the device is preloaded in between.
     """
     program = scenario.program
-    seen: list[dict[str, bytes]] = []
-    kernels = [f"kernel_{index}" for index in range(len(program.launches))]
-    with harness.loaded(program) as loaded:
-        for kernel in kernels:
-            harness.simulator.register_body(kernel, partial(_note, program, seen))
-        try:
-            for device in (0, 1):
-                held = dict(_first(program))
-                for _ in range(2):
-                    seen.clear()
-                    facts, observed = harness.call(loaded, _on(scenario.call, device))
-                    expected = expect(program, facts)
-                    assume(not isinstance(expected, Refused))
-                    if isinstance(expected, Refused):
-                        return
-                    harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
-                    _check_waited(harness, observed.events)
-                    wanted = list(_at_launches(program, facts, held, len(expected.launches)))
-                    harness.require(
-                        seen == wanted, f"on device {device} variables held {seen}, expected {wanted}"
-                    )
-        finally:
-            for kernel in kernels:
-                harness.simulator.unregister_body(kernel)
+    with harness.loaded(program) as loaded, noting_contents(harness, program) as seen:
+        for device in (0, 1):
+            held = dict(first_contents(program))
+            for _ in range(2):
+                seen.clear()
+                facts, observed = harness.call(loaded, _on(scenario.call, device))
+                expected = expect(program, facts)
+                assume(not isinstance(expected, Refused))
+                if isinstance(expected, Refused):
+                    return
+                harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+                _check_waited(harness, observed.events)
+                wanted = list(_at_launches(program, facts, held, len(expected.launches)))
+                harness.require(
+                    seen == wanted, f"on device {device} variables held {seen}, expected {wanted}"
+                )
+                held |= _overwritten(harness, program, observed.launches)
+                loaded.preload(device)
+
+
+def _overwritten(harness: Harness, program: KernelProgram, launches: Sequence[Launched]) -> dict[str, bytes]:
+    """Write to the variables of a library that launched, and return what they hold then."""
+    written = {}
+    for launch in launches[:1]:
+        memory = harness.simulator.memory.on(launch.device)
+        for index, one in enumerate(program.variables):
+            symbol = variable_symbol(index)
+            written[symbol] = _KEPT * variable_bytes(one)
+            memory.write(harness.machine.variable(launch, symbol), written[symbol])
+    return written
 
 
 def _check_waited(harness: Harness, events: Sequence[Told]) -> None:
@@ -102,21 +109,6 @@ def _check_waited(harness: Harness, events: Sequence[Told]) -> None:
             pending = set() if event.stream is None else pending - {event.stream}
         elif isinstance(event, Launched):
             harness.require(not pending, f"launched while variables were written on the streams {pending}")
-
-
-def _note(program: KernelProgram, seen: list[dict[str, bytes]], call: KernelCall) -> None:
-    seen.append(
-        {
-            symbol: bytes(call.variable(symbol, "uint8", (variable_bytes(one),)).tolist())
-            for symbol, one in ((variable_symbol(index), one) for index, one in enumerate(program.variables))
-        }
-    )
-
-
-def _first(program: KernelProgram) -> Iterator[tuple[str, bytes]]:
-    """Yield what each variable holds before the first call on a device: what the image says, or the program."""
-    for index, one in enumerate(program.variables):
-        yield variable_symbol(index), IMAGED * variable_bytes(one) if one.init is None else one.init
 
 
 def _at_launches(
