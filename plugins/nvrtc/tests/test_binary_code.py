@@ -106,6 +106,8 @@ def test_a_fatbin_that_holds_nothing_for_the_target_says_what_it_holds() -> None
     alone = fat(("ltoir", made("ltoir"), "90a"))
     with pytest.raises(ProgramError, match="LTO-IR is given as code of its own"):
         compiled(alone)
+    with pytest.raises(ProgramError, match=r"nothing for 'compute_90a': no PTX; LTO-IR"):
+        compiled(fat(("cubin", made("cubin"), "90a")), target="compute_90a")
 
 
 def test_several_images_of_which_none_is_better_are_refused() -> None:

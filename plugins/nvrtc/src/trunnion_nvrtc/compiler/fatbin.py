@@ -75,9 +75,11 @@ def unpacked(code: DeviceCode, arch: Architecture, field: str) -> DeviceCode:
         held += [f"{language} for {name}" for name, _ in images]
         if fitting:
             return _best(code, language, fitting, field)
+    others = f", only {', '.join(held)}" if held else ""
+    wanted = "no PTX" if arch.virtual else "no cubin that runs there and no PTX"
     raise ProgramError(
-        f"got a fatbin that holds nothing for {shorten(str(arch))}, only {', '.join(held) or 'what is neither'}: "
-        "neither a cubin that runs there nor PTX; LTO-IR is given as code of its own, not in a fatbin",
+        f"got a fatbin that holds nothing for {shorten(str(arch))}{others}: {wanted}; "
+        "LTO-IR is given as code of its own, not in a fatbin",
         field=field,
     )
 
