@@ -289,7 +289,9 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
                     _check_struck(harness, fault, prepared.error)
                 del prepared
             with noting_contents(harness, scenario.program) as seen:
-                check_call(harness, there, preparation.run())
+                loaded = preparation.run()
+                check_call(harness, there, loaded)
+                check_call(harness, scenario, loaded, first=False)
             check_first_contents(harness, scenario.program, seen)
 
 
