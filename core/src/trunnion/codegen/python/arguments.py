@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.memory import emit_given_outputs
-from trunnion.codegen.python.recalled import is_computed_with, passed_names, recalls
+from trunnion.codegen.python.recalled import is_computed_with, passed_names
 from trunnion.model.dtypes import Kind
 from trunnion.model.plan.slots import PointerSlot, StructSlot
 from trunnion.model.scalars import overflow_limit
@@ -163,8 +163,8 @@ def emit_layouts(out: SourceWriter, plan: LaunchPlan) -> None:
 def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool, destined: bool = False) -> None:
     """Write the lines that take the tensors' addresses, and check them.
 
-    Where the launcher recalls tensors they set ``passed`` as well: the call's integers, the same object as long as
-    they, and the tensors' layouts, are those of the call before. There may be ``places`` then, the addresses.
+    Where there is a memo they set ``passed`` as well: the call's integers, the same object as long as they, and the
+    tensors' layouts, are those of the call before. There may be ``places`` then, the addresses.
 
     Parameters
     ----------
@@ -182,8 +182,6 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool, desti
         return
     if not remembers:
         _emit_reading(out, inputs)
-        if recalls(plan):
-            out.line(f"passed = {python_tuple(passed_names(plan))}")
         _emit_addresses(out, inputs)
         return
     if destined:

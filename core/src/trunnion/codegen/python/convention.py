@@ -43,6 +43,7 @@ def emit_convention(out: SourceWriter, plan: LaunchPlan) -> None:
                 out.line(refuse)
             with out.block("try:"):
                 _emit_words(out, plan)
+            # Also of what somebody's stream or tensor raises: of a closed program that is said, whatever else is wrong.
             with out.block("except BaseException as error:"):
                 out.lines("refuse(error, None)", "raise")
 
