@@ -112,17 +112,17 @@ def test_a_missing_variable_is_a_compile_error_with_the_names_there_are() -> Non
     assert isinstance(caught.value, LookupError)
 
 
-def of_parts(**said: object) -> list[str]:
+def of_parts(*, scale: int = 0, variable: str = "", kernel: str = "") -> list[str]:
     """Return the notes of a build that looks for something in a part where it is not."""
     parts = DeviceCode("cuda", SOURCE), DeviceCode("cuda", UNUSED + KERNEL, name="other.cu")
     p = ProgramBuilder("p", parts)
     n = p.input("x", "float32", (4,))
     count, number = p.input("c", "int32", ()), p.scalar("n", "int32")
-    p.launch("scale", (n, n, count, number), 1, 32, code=parts[said.get("scale", 0)])  # type: ignore[call-overload]  # an int
-    if "variable" in said:
-        p.variable(str(said["variable"]), "int32", init=3)
-    if "kernel" in said:
-        p.launch(str(said["kernel"]), (), 1, 32)
+    p.launch("scale", (n, n, count, number), 1, 32, code=parts[scale])
+    if variable:
+        p.variable(variable, "int32", init=3)
+    if kernel:
+        p.launch(kernel, (), 1, 32)
     with pytest.raises(errors.CompileError) as caught:
         trunnion.compile(p.build(), "nvrtc", target="sm_90a", cache=False)
     return getattr(caught.value, "__notes__", [])

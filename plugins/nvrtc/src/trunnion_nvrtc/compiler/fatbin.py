@@ -96,10 +96,11 @@ def _check_whole(data: bytes) -> None:
     if len(data) < least:
         raise CorruptArtifactError("fatbin", f"it is truncated: {len(data)} bytes, of {least} or more")
     _, _, header, behind = _HEADER.unpack_from(data)
-    damaged = f"it says that it has {header} bytes, of {least} or more" if header < least else ""
-    if damaged or not behind:
-        damaged = damaged or "it says that nothing is behind it"
+    if header < least:
+        damaged = f"it says that it has {header} bytes, of {least} or more"
         raise CorruptArtifactError("fatbin", f"its header is damaged: {damaged}")
+    if not behind:
+        raise CorruptArtifactError("fatbin", "its header is damaged: it says that nothing is behind it")
     if len(data) < header + behind:
         raise CorruptArtifactError(
             "fatbin",
