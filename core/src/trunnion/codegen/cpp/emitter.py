@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = f"22+plan{PLAN_VERSION}"
+VERSION = f"23+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _FUNCTIONS = {
@@ -207,7 +207,8 @@ class LauncherEmitter:
         out.line()
         signature = "void* call_directly(void* self, void* const* args, intptr_t count, void* names)"
         with out.block(f"{signature} {{", "}"):
-            out.line("return call_from_python(kCall, self, args, count, names);")
+            objects = self.inputs + len(self.plan.outputs)
+            out.line(f"return call_in_room<Call, {objects}>(kCall, self, args, count, names);")
         out.lines("", "}  // namespace", "}  // namespace trunnion", "")
         self._library(out)
         for name, call in (self._exports() | _LIBRARY_EXPORTS).items():
@@ -410,5 +411,5 @@ class CudaEmitter(LauncherEmitter):
         text.line(f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {smem}, stream);")
         emit_attributes(text, launch)
         name = cpp_name(self.plan.kernels[launch.kernel].name)
-        fired = f"config.launch(program, {launch.kernel}, parameters, {name})"
+        fired = f"config.launch(*this, {launch.kernel}, parameters, {name})"
         emit_launch_within(text, launch, fired)

@@ -48,7 +48,8 @@ bool find_state(Program& program, CallBase& call) {
 }
 
 bool enter_call(const Program& program, const CallRule& rule, const CallBase& call, Entered& entered) {
-  if (!rule.needs_context && !is_driver_stream(call.stream)) return true;
+  const bool known = !is_driver_stream(call.stream) || program.device_count() == 1;
+  if (known && !rule.needs_context) return true;
   return entered.enter(program.driver(), *call.state, call.place.device);
 }
 

@@ -54,7 +54,8 @@ bool name_stream(CallBase& call, uint64_t handle, bool allocates);
 bool find_state(Program& program, CallBase& call);
 inline uint64_t stream_number(const CallBase& call) { return reinterpret_cast<uint64_t>(call.stream); }
 
-// Without a context the driver's own streams mean nothing, and in one of another device something else.
+// Without a context the driver's own streams mean nothing, which a launch finds out; in one of another device something
+// else, where there is another.
 bool enter_call(const Program& program, const CallRule& rule, const CallBase& call, Entered& entered);
 
 // Allocators know no stream of each thread's own. Memory of a call on that one comes from the legacy stream's, and may

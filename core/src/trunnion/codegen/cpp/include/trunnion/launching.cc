@@ -1,4 +1,4 @@
-#include <trunnion/launching.hpp>
+#include <trunnion/cuda_run.hpp>
 
 namespace trunnion {
 
@@ -32,10 +32,21 @@ LaunchConfig::LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_by
   config_.numAttrs = 0;
 }
 
-bool LaunchConfig::launch(const Program& program, uint32_t kernel, void** parameters, Name name) {
-  const CUresult status = program.driver().launch_kernel_ex(
-      &config_, reinterpret_cast<CUfunction>(program.kernel(kernel)), parameters, nullptr);
-  return __builtin_expect(status == CUDA_SUCCESS, 1) ? true : refused(program, status, name);
+CUresult LaunchConfig::attempt(const CallBase& call, uint32_t kernel, void** parameters) {
+  const Program& program = call.program;
+  return program.driver().launch_kernel_ex(&config_, reinterpret_cast<CUfunction>(program.kernel(kernel)),
+                                           parameters, nullptr);
+}
+
+// Only the driver's own streams need a current context, and only where there is one device is none looked for before.
+bool LaunchConfig::retry(const CallBase& call, uint32_t kernel, void** parameters, Name name,
+                         CUresult status) {
+  if (status != CUDA_ERROR_INVALID_CONTEXT) return refused(call.program, status, name);
+  Entered entered;
+  if (!entered.enter(call.program.driver(), *call.state, call.place.device)) return false;
+  if (!entered.is_new()) return refused(call.program, status, name);
+  status = attempt(call, kernel, parameters);
+  return status == CUDA_SUCCESS ? true : refused(call.program, status, name);
 }
 
 static void show_extents(Text& text, unsigned x, unsigned y, unsigned z) {

@@ -7,6 +7,8 @@
 
 namespace trunnion {
 
+struct CallBase;
+
 bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t count, CUstream stream);
 
 // One launch, as the driver is given it. Nothing is inline: a program may have many, and a call takes a nanosecond.
@@ -19,9 +21,17 @@ class LaunchConfig {
     config_.numAttrs = count;
   }
 
-  bool launch(const Program& program, uint32_t kernel, void** parameters, Name name);
+  bool launch(const CallBase& call, uint32_t kernel, void** parameters, Name name) {
+    const CUresult status = attempt(call, kernel, parameters);
+    return __builtin_expect(status == CUDA_SUCCESS, 1) ? true : retry(call, kernel, parameters, name, status);
+  }
 
  private:
+  CUresult attempt(const CallBase& call, uint32_t kernel, void** parameters);
+
+  // Launch again, under a context, what was refused for want of one; anything else is an error.
+  TRUNNION_COLD bool retry(const CallBase& call, uint32_t kernel, void** parameters, Name name,
+                           CUresult status);
   TRUNNION_COLD bool refused(const Program& program, CUresult status, Name name) const;
 
   CUlaunchConfig config_;

@@ -150,11 +150,12 @@ class Life {
 // A call under way: the program's end waits for it.
 class Flight {
  public:
-  explicit Flight(Life& life) : life_(life), outer_(innermost()), open_(life.enter_call()) {
-    innermost() = this;
+  explicit Flight(Life& life)
+      : life_(life), innermost_(innermost()), outer_(innermost_), open_(life.enter_call()) {
+    innermost_ = this;
   }
   ~Flight() {
-    innermost() = outer_;
+    innermost_ = outer_;
     if (open_) life_.leave_call();
   }
   Flight(const Flight&) = delete;
@@ -176,6 +177,7 @@ class Flight {
   }
 
   Life& life_;
+  const Flight*& innermost_;  // the thread's, which costs a call to find
   const Flight* const outer_;
   const bool open_;
 };

@@ -259,6 +259,9 @@ class Entered {
     return status == CUDA_SUCCESS ? true : raise_driver(driver, kCall, status);
   }
 
+  // Whether there was none of the device's current before.
+  bool is_new() const { return driver_ != nullptr; }
+
   // Where a context is retained for this alone: given back when it is current no more.
   Retained& retained(const Driver& driver) {
     keeper_ = &driver;

@@ -18,9 +18,9 @@ int32_t PythonCall::place_of(void* name, intptr_t guess) const {
 bool PythonCall::arrange(void* const* args, intptr_t count, void* names) {
   const CPython& python = entry_.python;
   const int32_t inputs = rule_.inputs;
-  if (count > inputs) return false;
-  for (int32_t index = 0; index < inputs; ++index) objects_[index] = index < count ? args[index] : nullptr;
-  if (names == nullptr) return count == inputs;
+  objects_ = names == nullptr ? args : room_;
+  if (names == nullptr || count > inputs) return count == inputs;
+  for (int32_t index = 0; index < inputs; ++index) room_[index] = index < count ? args[index] : nullptr;
   void** const words[] = {&out_, &stream_, &device_};
   const intptr_t named = python.tuple_size(names);
   for (intptr_t index = 0; index < named; ++index) {
@@ -28,14 +28,14 @@ bool PythonCall::arrange(void* const* args, intptr_t count, void* names) {
     void* value = args[count + index];
     if (place >= inputs) {
       *words[place - inputs] = value == python.none ? nullptr : value;
-    } else if (place >= 0 && objects_[place] == nullptr) {
-      objects_[place] = value;
+    } else if (place >= 0 && room_[place] == nullptr) {
+      room_[place] = value;
     } else {
       return false;
     }
   }
   for (int32_t index = 0; index < inputs; ++index) {
-    if (objects_[index] == nullptr) return false;
+    if (room_[index] == nullptr) return false;
   }
   return true;
 }
@@ -47,9 +47,9 @@ bool PythonCall::take_destinations() {
   if (type_of(out_) == python.tuple_type) {
     if (python.tuple_size(out_) != rule_.outputs) return false;
     for (int32_t index = 0; index < rule_.outputs; ++index)
-      objects_[rule_.inputs + index] = python.get_item(out_, index);
+      room_[rule_.inputs + index] = python.get_item(out_, index);
   } else if (rule_.outputs == 1) {
-    objects_[rule_.inputs] = out_;
+    room_[rule_.inputs] = out_;
   } else {
     return false;
   }
@@ -105,8 +105,8 @@ bool PythonCall::convert_complex(int32_t index) {
   return true;
 }
 
-// Convert one argument: 't' a tensor, 'n' one that may be None, 'i' an integer, 'u' one of 64 bits without a sign, 'f' a
-// float, 'c' a complex number, 'b' a bool, 'p' an address, 'q' one that may be None, 's' a struct.
+// Convert one argument that is no tensor ('t'): 'n' a tensor that may be None, 'i' an integer, 'u' one of 64 bits without
+// a sign, 'f' a float, 'c' a complex number, 'b' a bool, 'p' an address, 'q' one that may be None, 's' a struct.
 bool PythonCall::convert(char kind, int32_t index) {
   const CPython& python = entry_.python;
   void* object = objects_[index];
@@ -117,7 +117,7 @@ bool PythonCall::convert(char kind, int32_t index) {
     given.type_index = kTVMFFINone;
     return kind == 'n' || kind == 'q';
   }
-  if (kind == 't' || kind == 'n') return convert_tensor(index);
+  if (kind == 'n') return convert_tensor(index);
   if (kind == 's') return convert_bytes(index);
   if (kind == 'b') {
     given.type_index = kTVMFFIBool;
@@ -145,19 +145,19 @@ bool PythonCall::convert_device(TVMFFIAny& given) const {
 bool PythonCall::take(void* const* args, intptr_t count, void* names) {
   if (!arrange(args, count, names)) return false;
   for (int32_t index = 0; index < rule_.inputs; ++index) {
-    if (!convert(rule_.kinds[index], index)) return false;
+    const char kind = rule_.kinds[index];
+    if (!(kind == 't' ? convert_tensor(index) : convert(kind, index))) return false;
   }
   count_ = rule_.inputs + (out_ == nullptr ? 0 : rule_.outputs);
   if (out_ != nullptr && !take_destinations()) return false;
+  if (device_ == nullptr) return true;
   TVMFFIAny* trailing = given_ + count_;
   for (int32_t index = 0; index < kTrailing; ++index) give_nothing(&trailing[index]);
-  return device_ == nullptr || convert_device(trailing[1]);
+  return convert_device(trailing[1]);
 }
 
-bool PythonCall::read_stream(uint64_t& handle, bool& named) const {
+bool PythonCall::read_stream(uint64_t& handle) const {
   const CPython& python = entry_.python;
-  named = stream_ != nullptr;
-  if (!named) return true;
   void* number = stream_;
   if (type_of(stream_) == entry_.stream_type) {
     number = asked(python.get_attribute(stream_, entry_.stream_name));
@@ -225,6 +225,10 @@ bool PythonCall::is_vouched(void* object, const DLTensor& tensor) const {
   for (size_t way = 0; way < kVouchedWays; ++way) {
     if (known[way].address == address && known[way].nbytes >= nbytes) return true;
   }
+  return vouch(object, tensor, nbytes, known);
+}
+
+bool PythonCall::vouch(void* object, const DLTensor& tensor, uint64_t nbytes, Vouched* known) const {
   const CPython& python = entry_.python;
   if (!is_plain(object, tensor)) return false;
   void* number = asked(python.vectorcall(entry_.room, &object, 1, nullptr));
@@ -234,7 +238,7 @@ bool PythonCall::is_vouched(void* object, const DLTensor& tensor) const {
   python.decrease(number);
   if (beyond != 0 || room < 0 || static_cast<uint64_t>(room) < nbytes) return false;
   for (size_t way = kVouchedWays - 1; way > 0; --way) known[way] = known[way - 1];
-  known[0] = {address, nbytes};
+  known[0] = {address_of(tensor), nbytes};
   return true;
 }
 

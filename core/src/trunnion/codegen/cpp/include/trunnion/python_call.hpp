@@ -5,37 +5,16 @@
 
 namespace trunnion {
 
-// A value as it travels, with what it points to.
-struct PythonValue {
-  DLTensor tensor;
-  TVMFFIByteArray bytes;
-  double parts[2];
-};
-
-// Memory for one call of a rule, on the stack of the function that it stands in.
-struct PythonRoom {
-  void** objects;
-  PythonValue* values;
-  TVMFFIAny* given;
-};
-
-#define TRUNNION_PYTHON_ROOM(count) \
-  ::trunnion::PythonRoom { \
-    static_cast<void**>(__builtin_alloca((count) * sizeof(void*))), \
-        static_cast<PythonValue*>(__builtin_alloca((count) * sizeof(PythonValue))), \
-        static_cast<TVMFFIAny*>(__builtin_alloca(((count) + kTrailing) * sizeof(TVMFFIAny))) \
-  }
-
 class PythonCall {
  public:
   PythonCall(PythonEntry& entry, const CallRule& rule, const PythonRoom& room)
-      : entry_(entry), rule_(rule), objects_(room.objects), values_(room.values), given_(room.given) {}
+      : entry_(entry), rule_(rule), room_(room.objects), values_(room.values), given_(room.given) {}
 
   // Take the call; false: the general entry knows better what is meant, or what is wrong.
   bool take(void* const* args, intptr_t count, void* names);
 
   // What a launcher reads.
-  Arguments arguments() const { return Arguments(given_, count_ + kTrailing); }
+  Arguments arguments() const { return Arguments(given_, count_ + (device_ == nullptr ? 0 : kTrailing)); }
   int32_t count() const { return count_; }
   bool has_destinations() const { return out_ != nullptr; }
 
@@ -47,8 +26,10 @@ class PythonCall {
   // Whether Python has an exception to raise that is none of what tensor libraries raise: a signal's handler did.
   bool raised() const { return raised_; }
 
-  // The stream that the call names; `named`: whether it does.
-  bool read_stream(uint64_t& handle, bool& named) const;
+  bool names_stream() const { return stream_ != nullptr; }
+
+  // The stream that the call names, if it does.
+  bool read_stream(uint64_t& handle) const;
 
   void* destination(int32_t index) const { return objects_[rule_.inputs + index]; }
 
@@ -66,10 +47,12 @@ class PythonCall {
   bool answers_no(void* question, void* object) const;
   bool is_plain(void* object, const DLTensor& tensor) const;
   bool is_vouched(void* object, const DLTensor& tensor) const;
+  TRUNNION_COLD bool vouch(void* object, const DLTensor& tensor, uint64_t nbytes, Vouched* known) const;
 
   PythonEntry& entry_;
   const CallRule& rule_;
-  void** objects_;  // the arguments, then the destinations
+  void** room_;                     // for the objects
+  void* const* objects_ = nullptr;  // the arguments, then the destinations
   PythonValue* values_;
   TVMFFIAny* given_;
   int32_t count_ = 0;

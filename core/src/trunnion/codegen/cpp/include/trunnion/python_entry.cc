@@ -5,10 +5,10 @@ namespace trunnion {
 
 enum class Outcome { kLaunched, kRefused, kFailed, kRaised };
 
-// Return what a call returns: None, its output, or a tuple of its outputs; null: an exception is raised.
+// Return what a call with outputs returns: its output, or a tuple of them; null: an exception is raised.
 static void* returned(const CPython& python, const CallRule& rule, void* const* outputs) {
-  void* result = rule.outputs == 0 ? python.none : outputs[0];
-  if (rule.outputs < 2) return python.increase(result), result;
+  void* result = outputs[0];
+  if (rule.outputs == 1) return python.increase(result), result;
   result = python.new_tuple(rule.outputs);
   for (int32_t index = 0; result != nullptr && index < rule.outputs; ++index) {
     python.increase(outputs[index]);
@@ -19,6 +19,7 @@ static void* returned(const CPython& python, const CallRule& rule, void* const* 
 
 static void* returned(const PythonCall& written, const CPython& python, const CallRule& rule,
                       CallBase& call) {
+  if (rule.outputs == 0) return python.increase(python.none), python.none;
   const size_t count = static_cast<size_t>(rule.outputs + 1);
   auto** outputs = static_cast<void**>(__builtin_alloca(sizeof(void*) * count));
   auto* views = static_cast<TVMFFIAny*>(__builtin_alloca(sizeof(TVMFFIAny) * count));
@@ -50,18 +51,18 @@ static bool is_ready(const CallRule& rule, const PythonEntry& entry, const Pytho
   // Limits of windows are checked before a call allocates, and it does so before it is under way: not both here. Nor can
   // Python's memory be cut to begin at a greater alignment.
   if (allocates && rule.allocates_generally) return false;
+  if (!find_stream(call, *entry.exchange)) return false;
+  if (!written.names_stream()) return true;
   uint64_t handle = 0;
-  bool named = false;
-  if (!find_stream(call, *entry.exchange) || !written.read_stream(handle, named)) return false;
-  return !named || name_stream(call, handle, allocates);
+  return written.read_stream(handle) && name_stream(call, handle, allocates);
 }
 
 // Launch; refused: nothing was done, and the general entry may be called with the same arguments.
 static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, const PythonCall& written,
-                            void*& result) {
+                            void* memory_of_call, void*& result) {
   Program& program = *entry.program;
   PythonMemory memory(entry, rule.outputs);  // before the call, which gives it back at its end
-  const Begun begun(rule, program, TRUNNION_CALL_MEMORY(rule));
+  const Begun begun(rule, program, memory_of_call);
   CallBase& call = *begun;
   const bool allocates = rule.has_workspaces || (rule.outputs != 0 && !written.has_destinations());
   if (!is_ready(rule, entry, written, call, allocates))
@@ -90,13 +91,13 @@ static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, cons
 
 static void* (*capsule_pointer)(void*, const char*);  // CPython's, once an entry was offered
 
-void* call_from_python(const CallRule& rule, void* self, void* const* args, intptr_t count, void* names) {
+void* call_from_python(const CallRule& rule, const PythonRoom& room, void* self, void* const* args,
+                       intptr_t count, void* names) {
   PythonEntry& entry = *static_cast<PythonEntry*>(capsule_pointer(self, nullptr));
-  const PythonRoom room = TRUNNION_PYTHON_ROOM(static_cast<size_t>(rule.inputs + rule.outputs));
   PythonCall written(entry, rule, room);
   void* result = nullptr;
   const bool taken = written.take(args, count, names);
-  const Outcome outcome = taken ? run_directly(rule, entry, written, result) : Outcome::kRefused;
+  const Outcome outcome = taken ? run_directly(rule, entry, written, room.call, result) : Outcome::kRefused;
   if (__builtin_expect(outcome == Outcome::kLaunched || outcome == Outcome::kRaised, 1)) return result;
   if (outcome == Outcome::kFailed) return entry.python.vectorcall(entry.failed, nullptr, 0, nullptr);
   Held refusal;

@@ -47,8 +47,36 @@ struct PythonEntry {
   }
 };
 
+// A value as it travels, with what it points to.
+struct PythonValue {
+  DLTensor tensor;
+  TVMFFIByteArray bytes;
+  double parts[2];
+};
+
+// Memory for one call: for its arguments and destinations, and for the call itself.
+struct PythonRoom {
+  void** objects;
+  PythonValue* values;
+  TVMFFIAny* given;
+  void* call;
+};
+
 // Launch, or hand on to the general entry; what it returns.
-void* call_from_python(const CallRule& rule, void* self, void* const* args, intptr_t count, void* names);
+void* call_from_python(const CallRule& rule, const PythonRoom& room, void* self, void* const* args,
+                       intptr_t count, void* names);
+
+// The same of a call whose size is known, `objects` being its arguments and destinations: memory of a size that is only
+// computed costs a division each.
+template <typename Call, int32_t objects>
+void* call_in_room(const CallRule& rule, void* self, void* const* args, intptr_t count, void* names) {
+  void* room_of_objects[objects + 1];
+  PythonValue room_of_values[objects + 1];
+  TVMFFIAny room_of_given[objects + kTrailing];
+  alignas(kCallAlignment) unsigned char room_of_call[sizeof(Call)];
+  const PythonRoom room{room_of_objects, room_of_values, room_of_given, room_of_call};
+  return call_from_python(rule, room, self, args, count, names);
+}
 
 // Take what the entry needs (addresses, in the order of `PythonEntry`; 0 for no `quick`) and give its own address: it begins
 // with that of its definition, and lies in the program's memory. 0 where this process has no CPython that it could use.
