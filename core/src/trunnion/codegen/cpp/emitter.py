@@ -70,7 +70,7 @@ from trunnion.model.plan.steps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
     from trunnion.model.plan.steps import Action
@@ -203,7 +203,7 @@ class LauncherEmitter:
                 out.include(body.out)
                 out.line("return true;")
         self._outputs(out)
-        self._rule(out)
+        self._rule(out, functions)
         out.line()
         signature = "void* call_directly(void* self, void* const* args, intptr_t count, void* names)"
         with out.block(f"{signature} {{", "}"):
@@ -251,11 +251,13 @@ class LauncherEmitter:
             for name, kind in self.members.items():
                 out.line(f"{kind} {name};")
 
-    def _rule(self, out: SourceWriter) -> None:
-        """Write what the shared runtime knows of a call."""
+    def _rule(self, out: SourceWriter, functions: Sequence[tuple[str, CallText]]) -> None:
+        """Write what the shared runtime knows of a call; of its memory and preparation, whether there is any."""
         plan = self.plan
         aligned = any(output.alignment > ALLOCATOR_ALIGNMENT for output in plan.outputs)
-        traits = self.needs_context(), bool(plan.workspaces), has_windows(plan) or aligned
+        _, allocate, encode, _ = (bool(body.out.written) for _, body in functions)
+        general = has_windows(plan) or aligned
+        traits = self.needs_context(), bool(plan.workspaces), general, allocate, encode
         flags = [str(one).lower() for one in traits]
         counts = [str(self.inputs), str(len(plan.outputs))]
         values = [*counts, "kArguments", cpp_string(argument_kinds(plan)), *flags]

@@ -23,7 +23,7 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
   if (!refuse_other_stream(rule, call, arguments, outputs_given)) return false;
   if (call.stream_named && !check_stream(program, call.stream, call.place.device)) return false;
   call.state = program.device(call.place.device, &call.stream);
-  return call.state != nullptr && rule.allocate(call, outputs_given);
+  return call.state != nullptr && rule.find_memory(call, outputs_given);
 }
 
 bool find_stream(CallBase& call, const DLPackExchangeAPI& exchange) {

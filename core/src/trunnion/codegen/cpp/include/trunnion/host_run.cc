@@ -26,7 +26,7 @@ void Turns::close() {
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
                   bool outputs_given) {
   if (!rule.check(call, arguments, outputs_given) || !program.load()) return false;
-  return refuse_stream(arguments) && rule.allocate(call, outputs_given);
+  return refuse_stream(arguments) && rule.find_memory(call, outputs_given);
 }
 
 void fill(const FillStep& step, uint64_t address, uint64_t count) {

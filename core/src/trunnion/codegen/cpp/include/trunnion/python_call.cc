@@ -191,7 +191,7 @@ bool PythonCall::answers_no(void* question, void* object) const {
 }
 
 // Bytes from the first element to behind the last one.
-static uint64_t spanned_bytes(const DLTensor& tensor) {
+static inline uint64_t spanned_bytes(const DLTensor& tensor) {
   uint64_t last = 0;
   for (int32_t axis = 0; axis < tensor.ndim; ++axis) {
     if (tensor.shape[axis] == 0) return 0;
@@ -216,8 +216,8 @@ bool PythonCall::is_plain(void* object, const DLTensor& tensor) const {
   return tensor.dtype.code != kDLComplex || answers_no(entry_.is_conj, object);
 }
 
-// Ask the tensor library, unless it was asked of as much memory at the same address.
-bool PythonCall::is_vouched(void* object, const DLTensor& tensor) const {
+// Whether the tensor library was asked of as much memory at the same address, or answers now.
+inline bool PythonCall::is_vouched(void* object, const DLTensor& tensor) const {
   const uint64_t address = address_of(tensor), nbytes = spanned_bytes(tensor);
   if (nbytes == 0) return true;
   constexpr uint64_t kSpread = 0x9E3779B97F4A7C15;  // 2 ** 64 over the golden ratio

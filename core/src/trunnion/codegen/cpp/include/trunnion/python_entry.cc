@@ -38,7 +38,7 @@ static Outcome allocate_directly(Program& program, const CallRule& rule, CallBas
     if (!flight || !find_state(program, call)) return Outcome::kRefused;
   }
   call.allocator = &memory;
-  if (rule.allocate(call, outputs_given)) return Outcome::kLaunched;
+  if (rule.find_memory(call, outputs_given)) return Outcome::kLaunched;
   return memory.raised() ? Outcome::kRaised : Outcome::kRefused;
 }
 
@@ -78,10 +78,10 @@ static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, cons
     // Over before Python's lock is waited for: whoever closes the program waits for this, and may keep the lock meanwhile.
     const Flight flight(program);
     if (!flight || !find_state(program, call)) return Outcome::kRefused;
-    if (!allocates && !rule.allocate(call, written.has_destinations())) return Outcome::kRefused;
+    if (!allocates && !rule.find_memory(call, written.has_destinations())) return Outcome::kRefused;
     released = entry.python.save_thread();
     Entered entered;
-    good = enter_call(program, rule, call, entered) && rule.encode(call) && rule.fire(call);
+    good = enter_call(program, rule, call, entered) && rule.prepare(call) && rule.fire(call);
   }
   entry.python.restore_thread(released);
   if (!good) return Outcome::kFailed;

@@ -31,7 +31,7 @@ int run_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int
   CallBase& call = *begun;
   if (!prepare_call(program, rule, call, arguments, outputs_given)) return -1;
   Entered entered;
-  if (!enter_call(program, rule, call, entered) || !rule.encode(call)) return -1;
+  if (!enter_call(program, rule, call, entered) || !rule.prepare(call)) return -1;
   if (!fire_call(program, rule, call, !outputs_given)) return -1;
   if (outputs_given) return give_nothing(result), 0;
   return give_outputs(rule, call, result) ? 0 : -1;
@@ -96,7 +96,7 @@ int bind_call(Program& program, const CallRule& rule, const TVMFFIAny* given, in
   Entered entered;
   CallBase& call = *bound->call;
   if (!prepare_call(program, rule, call, arguments, outputs_given)) return -1;
-  if (!enter_call(program, rule, call, entered) || !rule.encode(call)) return -1;
+  if (!enter_call(program, rule, call, entered) || !rule.prepare(call)) return -1;
   auto* views =
       static_cast<TVMFFIAny*>(__builtin_alloca(sizeof(TVMFFIAny) * static_cast<size_t>(rule.outputs + 1)));
   views[0] = function.view(kTVMFFIFunction);

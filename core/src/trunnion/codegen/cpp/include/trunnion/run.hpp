@@ -26,16 +26,23 @@ struct CallRule {
   CallBase* (*begin)(void* memory, Program& program);
   void (*end)(CallBase& call);
   bool (*check)(CallBase& call, const Arguments& arguments,
-                bool outputs_given);                     // everything; nothing is touched
-  bool (*allocate)(CallBase& call, bool outputs_given);  // outputs and workspaces
-  bool (*encode)(CallBase& call);                        // what else a device needs before the launches
-  bool (*fire)(CallBase& call);                          // fills and launches; may be repeated
+                bool outputs_given);  // everything; nothing is touched
+  bool (*allocate)(CallBase& call,
+                   bool outputs_given);  // outputs and workspaces; null: nothing of a call asks for it
+  bool (*encode)(CallBase& call);        // what else a device needs before the launches; or null
+  bool (*fire)(CallBase& call);          // fills and launches; may be repeated
   void (*outputs_of)(CallBase& call, TVMFFIAny* views);  // a view of each allocated output
+
+  bool find_memory(CallBase& call, bool outputs_given) const {
+    return allocate == nullptr || allocate(call, outputs_given);
+  }
+  bool prepare(CallBase& call) const { return encode == nullptr || encode(call); }
 };
 
 template <typename Call>
 constexpr CallRule call_rule(int32_t inputs, int32_t outputs, const Name* names, const char* kinds,
-                             bool needs_context, bool has_workspaces, bool allocates_generally) {
+                             bool needs_context, bool has_workspaces, bool allocates_generally,
+                             bool allocates, bool encodes) {
   return {inputs,
           outputs,
           names,
@@ -50,8 +57,10 @@ constexpr CallRule call_rule(int32_t inputs, int32_t outputs, const Name* names,
           [](CallBase& call, const Arguments& arguments, bool outputs_given) {
             return static_cast<Call&>(call).check(arguments, outputs_given);
           },
-          [](CallBase& call, bool outputs_given) { return static_cast<Call&>(call).allocate(outputs_given); },
-          [](CallBase& call) { return static_cast<Call&>(call).encode(); },
+          !allocates ? nullptr
+                     : +[](CallBase& call,
+                           bool outputs_given) { return static_cast<Call&>(call).allocate(outputs_given); },
+          !encodes ? nullptr : +[](CallBase& call) { return static_cast<Call&>(call).encode(); },
           [](CallBase& call) { return static_cast<Call&>(call).fire(); },
           [](CallBase& call, TVMFFIAny* views) { static_cast<Call&>(call).outputs(views); }};
 }
