@@ -119,5 +119,5 @@ def note(sightings: Iterable[Sighting]) -> None:
     Folders are left out: in many of them things come and go that have nothing to do with what is compiled.
     """
     seen = _WITNESSED.get()
-    if seen is not None:
-        seen.update([one for one in sightings if one[1] is None or is_file(one[1])])
+    if seen is not None:  # `is_file` of each of hundreds takes longer than to look
+        seen.update([one for one in sightings if one[1] is None or S_ISREG(one[1][_MODE])])
