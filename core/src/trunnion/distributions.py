@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.messages import nearest
 from trunnion.storage.remembered import Answer, remembered
-from trunnion.storage.stamps import Stamp, stamps
+from trunnion.storage.stamps import is_file, stamps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -151,7 +151,7 @@ def _searched() -> _Folders | None:
     paths = dict.fromkeys(path or os.curdir for path in said if isinstance(path, str))
     found = zip(paths, stamps(paths), strict=True)
     folders = tuple((path, status) for path, status in found if status is not None)
-    archives = any(path.endswith(".egg") or Stamp(*status).regular for path, status in folders)
+    archives = any(path.endswith(".egg") or is_file(status) for path, status in folders)
     return folders if others == [PathFinder] and not archives else None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = ["over_lines"]
 
 _QUOTED = json.encoder.encode_basestring_ascii
+_WORDS = {None: "null", True: "true", False: "false"}
 
 
 def over_lines(value: Any, *, sort_keys: bool = False, depth: int = 1) -> str:
@@ -46,6 +47,8 @@ def over_lines(value: Any, *, sort_keys: bool = False, depth: int = 1) -> str:
         )
     if kind is int:  # by far the most of what is left
         return int.__repr__(value)
+    if value is None or kind is bool:
+        return _WORDS[value]
     return json.dumps(value, allow_nan=False)
 
 

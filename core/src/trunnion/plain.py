@@ -62,6 +62,8 @@ def is_exactly(value: object, *kinds: type) -> bool:
 
 def text(value: object) -> str | None:
     """Return a text as a plain ``str``; None if it is none."""
+    if type(value) is str:  # as nearly all are
+        return value
     return str.__str__(value) if is_a(value, str) else None
 
 

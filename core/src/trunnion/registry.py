@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from inspect import isroutine
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, PluginRuleError, attempt, probe
@@ -221,37 +221,33 @@ def _check_contract(version: int) -> None:
         )
 
 
+class _Functions:
+    """What a module has that may be hooks: to look at all that is in one takes pluggy longer than all else."""
+
+    def __init__(self, module: ModuleType) -> None:
+        found = vars(module).items()
+        vars(self).update({n: one for n, one in found if not n.startswith("__") and _may_be_marked(one)})
+
+    def __dir__(self) -> Iterable[str]:
+        return [*vars(self)]
+
+
 def _may_be_marked(value: object) -> bool:
     """Whether what a module holds could be a hook: `hookimpl` marks a function by an attribute."""
-    return bool(vars(value)) if type(value) is FunctionType else isroutine(value)
+    if type(value) is FunctionType:
+        return bool(vars(value))
+    return not isinstance(value, (str, type)) and isroutine(value)  # that it is none takes isroutine longest
 
 
-@functools.cache
-def _manager_class() -> Any:
-    """Return the class of what finds a plugin's hooks, and calls them: it holds one plugin at a time."""
+def _manager() -> Any:
+    """Return what finds a plugin's hooks, and calls them: it holds one plugin at a time."""
     import pluggy  # noqa: PLC0415 - listing the plugins must not pay for it
 
     from trunnion import hookspecs  # noqa: PLC0415 - as above
 
-    class Manager(pluggy.PluginManager):
-        """Looks at no name that can be no hook: to look at one takes pluggy longer than all else."""
-
-        def __init__(self) -> None:
-            super().__init__(hookspecs.PROJECT)
-            self.add_hookspecs(hookspecs)
-
-        def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-            if name.startswith("__") or (
-                isinstance(plugin, ModuleType) and not _may_be_marked(vars(plugin).get(name))
-            ):
-                return None
-            return super().parse_hookimpl_opts(plugin, name)
-
-        def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
-            known = name.startswith(f"{hookspecs.PROJECT}_")
-            return super().parse_hookspec_opts(module_or_class, name) if known else None
-
-    return Manager
+    made = pluggy.PluginManager(hookspecs.PROJECT)
+    made.add_hookspecs(cast("Any", _Functions(hookspecs)))  # which pluggy takes, though it names it not
+    return made
 
 
 @functools.cache
@@ -262,8 +258,9 @@ def _idle_managers() -> list[Any]:
 
 def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpec | None]:
     """Import one plugin and call its hooks. Raises whatever the plugin raises."""
-    plugin, idle = entry_point.load(), _idle_managers()
-    manager = idle.pop() if idle else _manager_class()()  # nobody else's as long as the plugin is in it
+    loaded, idle = entry_point.load(), _idle_managers()
+    plugin = _Functions(loaded) if isinstance(loaded, ModuleType) else loaded
+    manager = idle.pop() if idle else _manager()  # nobody else's as long as the plugin is in it
     manager.register(plugin, name=entry_point.name)
     manager.check_pending()
     backend = _collect(entry_point.name, manager.hook.trunnion_register_backends(), BackendSpec)
@@ -273,7 +270,7 @@ def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpe
             f"{entry_point.value} announces neither a backend nor a device compiler; "
             "mark its hooks with trunnion.hookspecs.hookimpl"
         )
-    if isinstance(plugin, ModuleType):  # to compare another object, as pluggy does here, is code of its own
+    if isinstance(plugin, _Functions):  # to compare another object, as pluggy does here, is code of its own
         manager.unregister(plugin)
         idle.append(manager)  # of a plugin that failed it may hold anything, and goes
     return backend, compiler

@@ -381,8 +381,9 @@ def choose_compiler(
                 spec.name, [f"{', '.join(languages)} for {backend.name}{wanted}"], hint
             )
         return spec
-    kinds = frozenset(target_kinds(program, backend, registry.compilers(), kind))
-    fitting = [spec for spec in registry.compilers() if _fits(spec, backend, program, kind) & kinds]
+    compilers = registry.compilers()
+    kinds = frozenset(target_kinds(program, backend, compilers, kind))
+    fitting = [spec for spec in compilers if _fits(spec, backend, program, kind) & kinds]
     if not fitting:
         kinds_known, images = ", ".join(sorted(backend.targets)), ", ".join(backend.accepts)
         loads = f"{backend.name} launches on {kinds_known} and loads {images}"

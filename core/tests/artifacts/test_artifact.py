@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -200,6 +201,27 @@ def test_every_single_byte_counts(saved: Path) -> None:
                 Artifact.open(saved)
         path.write_bytes(good)
     Artifact.open(saved)
+
+
+@pytest.mark.parametrize("nbytes", [1, 2 << 20])
+def test_an_interrupt_while_it_is_read_leaves_no_descriptor_open(
+    make_artifact: MakeArtifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nbytes: int
+) -> None:
+    place, read, behind = tmp_path / "artifact", os.read, []
+    make_artifact({"image.cubin": bytes(nbytes)}).save(place)
+    open_ones = set(Path("/proc/self/fd").iterdir())
+
+    def interrupted(descriptor: int, size: int) -> bytes:
+        if size == nbytes:
+            signal.raise_signal(signal.SIGINT)
+            behind.append("read")
+        return read(descriptor, size)
+
+    monkeypatch.setattr(os, "read", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Artifact.open(place)
+    assert behind == ["read"][: nbytes == 1], "what takes a while can be interrupted, and nothing else"
+    assert set(Path("/proc/self/fd").iterdir()) == open_ones
 
 
 def test_an_oversized_file_is_refused_without_being_read(saved: Path) -> None:

@@ -56,6 +56,29 @@ def test_each_program_is_built_for_the_targets_of_its_languages(
     }
 
 
+def test_each_program_is_built_by_the_backends_that_launch_on_its_target(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["vector_add", "cpu_axpy", "--backend", "nvrtc", "--backend", "tvm_ffi", "--target", "sm_90a"]
+    assert main(["build", *words, "--target", "cpu", "-o", str(place), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert sorted(line for line in captured.err.splitlines() if line.endswith(": built")) == [
+        "'cpu_axpy' by 'tvm_ffi' for cpu: built",
+        "'vector_add' by 'nvrtc' for cuda:sm_90a: built",
+        "'vector_add' by 'tvm_ffi' for cuda:sm_90a: built",
+    ]
+
+
+@pytest.mark.parametrize("named", [["--target", "cpu"], []])
+def test_a_backend_that_launches_on_no_such_target_is_told(
+    place: Path, capsys: pytest.CaptureFixture[str], named: list[str]
+) -> None:
+    assert main(["build", "cpu_axpy", "--backend", "nvrtc", *named, "-o", str(place), "--json"]) == 1
+    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    assert "nvrtc" in error["message"]
+    assert not place.exists()
+
+
 def test_a_target_that_no_compiler_of_a_language_has_is_told(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

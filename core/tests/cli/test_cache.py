@@ -213,9 +213,15 @@ def test_where_a_compilation_does_not_look_by_itself_is_told(
     assert explained(said, tmp_path, "--target", "sm_90a")["used_by_default"]
     assert not explained(said, tmp_path, "--target", "sm_90a", "--folder", str(root))["used_by_default"]
     monkeypatch.setenv(VARIABLE, "0")
-    assert not explained(said, tmp_path, "--target", "sm_90a")["used_by_default"]
+    told = explained(said, tmp_path, "--target", "sm_90a")
+    assert not told["used_by_default"]
+    assert (told["hit"], told["problem"]) == (False, f"the cache is switched off: {VARIABLE} is 0")
+    assert explained(said, tmp_path, "--target", "sm_90a", "--folder", str(root))["hit"], "it was named"
     assert run(["cache", "explain", str(tmp_path / "p.json"), "--target", "sm_90a"]) == 0
-    assert "only if it is told to" in capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "only if it is told to" in shown
+    assert shown.startswith("miss")
+    assert "switched off" in shown
 
 
 def test_what_is_kept_and_broken_is_explained(root, said, tmp_path, capsys) -> None:

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from contextlib import ExitStack
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
@@ -34,6 +34,7 @@ from trunnion.errors import (
 from trunnion.messages import describe, type_name
 from trunnion.plain import ForeignError, is_a, is_exactly, sequence
 from trunnion.storage.descriptors import opened
+from trunnion.storage.interrupts import Uninterrupted
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
 
@@ -60,7 +61,9 @@ MAX_DIGESTS = 1 << 16
 """The most digests that a caller may allow."""
 
 # O_NONBLOCK: a pipe put where a file should be must not hang the reader. It means nothing for regular files.
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+_MOST_HELD = 1 << 20  # bytes that are read at once before an interrupt comes: some tenths of a millisecond
 
 # What says that a file is not there, or is something else.
 _NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV})
@@ -254,21 +257,21 @@ def read_artifact(directory: Path, owner: int | tuple[int, ...] | None = None) -
     OSError
         If it cannot be read at this moment.
     """
-    with opened(directory, os.O_RDONLY | os.O_DIRECTORY) as root:
+    with opened(directory, os.O_RDONLY | os.O_DIRECTORY) as root, Uninterrupted() as held:
         if owner is not None:
             check_owner(os.fstat(root), owner, str(directory))
-        manifest = Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner))
+        manifest = Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner, held))
         names = set(os.listdir(root)) - {MANIFEST_NAME}  # noqa: PTH208 - of a descriptor
         _check_names(names, manifest)
-        files = {name: _read_file(root, name, manifest.files[name], owner) for name in sorted(names)}
+        files = {name: _read_file(root, name, manifest.files[name], owner, held) for name in sorted(names)}
     return Artifact(manifest, files)
 
 
 def read_manifest(directory: Path, owner: int) -> Manifest:
     """Read and verify the manifest of an artifact, and none of its other files; errors are those of `read_artifact`."""
-    with opened(directory, os.O_RDONLY | os.O_DIRECTORY) as root:
+    with opened(directory, os.O_RDONLY | os.O_DIRECTORY) as root, Uninterrupted() as held:
         check_owner(os.fstat(root), owner, str(directory))
-        return Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner))
+        return Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner, held))
 
 
 def trusted_owners() -> tuple[int, ...]:
@@ -359,15 +362,24 @@ def _check_names(found: Mapping[str, bytes] | set[str], manifest: Manifest) -> N
         raise CorruptArtifactError(shorten(name), problem)
 
 
-def _read_file(root: int, name: str, record: FileRecord | None, owner: int | tuple[int, ...] | None) -> bytes:
-    """Return a file's bytes; a record's size is checked before anything is read."""
-    with ExitStack() as held:
-        try:
-            descriptor = held.enter_context(opened(name, _READ_FLAGS, within=root))
-        except OSError as error:
-            if error.errno not in _NO_PLAIN_FILE:
-                raise  # the file may be whole: it is this process, at this moment, that cannot read it
-            raise CorruptArtifactError(name, f"cannot be opened as a plain file: {error.strerror}") from error
+def _read_file(
+    root: int,
+    name: str,
+    record: FileRecord | None,
+    owner: int | tuple[int, ...] | None,
+    held: Uninterrupted,
+) -> bytes:
+    """Return a file's bytes; a record's size is checked before anything is read.
+
+    Interrupts are held for all files at once: for each by itself, as `opened` does, that takes longer than to read it.
+    """
+    try:
+        descriptor = os.open(name, _READ_FLAGS, dir_fd=root)
+    except OSError as error:
+        if error.errno not in _NO_PLAIN_FILE:
+            raise  # the file may be whole: it is this process, at this moment, that cannot read it
+        raise CorruptArtifactError(name, f"cannot be opened as a plain file: {error.strerror}") from error
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise CorruptArtifactError(name, "is not a plain file")
@@ -377,7 +389,11 @@ def _read_file(root: int, name: str, record: FileRecord | None, owner: int | tup
         if status.st_size > limit or (record is not None and status.st_size != record.size):
             expected = f"at most {limit}" if record is None else str(record.size)
             raise CorruptArtifactError(name, f"has {status.st_size} bytes, expected {expected}")
-        return _bytes_of(descriptor, status.st_size)
+        with held.interruptible() if status.st_size > _MOST_HELD else nullcontext():
+            return _bytes_of(descriptor, status.st_size)
+    finally:
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _bytes_of(descriptor: int, nbytes: int) -> bytes:

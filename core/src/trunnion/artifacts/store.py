@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from trunnion.arguments import file_path
@@ -436,11 +437,12 @@ def _refusals() -> Iterator[None]:
 
 def _made(folder: Path) -> os.stat_result:
     """Return the status of a folder, which is made if it is not there."""
-    status = os.stat(folder) if os.path.isdir(folder) else None  # noqa: PTH112, PTH116 - a path for each takes as long
-    if status is None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
         status = folder.stat()
-    return status
+        if S_ISDIR(status.st_mode):
+            return status
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder.stat()
 
 
 def _limits(max_bytes: int | None, max_age_seconds: float | None) -> Limits:

@@ -141,21 +141,29 @@ def _wanted(
         trusted = trust or subject.example is not None
         several += (
             BuildJob(program=program, target=target or None, backend=backend, trust=trusted)
-            for target in _targets_of(program, targets)
-            for backend in backends
+            for target, backend in _pairs_of(program, targets, backends)
         )
     return found
 
 
-def _targets_of(program: KernelProgram, targets: Sequence[str]) -> Sequence[str]:
-    """Return for which targets some installed compiler reads a program's languages; all of them if for none.
+def _pairs_of(
+    program: KernelProgram, targets: Sequence[str], backends: Sequence[str]
+) -> Sequence[tuple[str, str]]:
+    """Return for which targets, and for each by which backends, to build a program: those that its languages can have.
 
-    So that a program for the CPU beside one for a GPU is built for its own kind; for none, the build says why.
+    So that a program for the CPU beside one for a GPU is built for its own kind, by who launches there. Where there is
+    none, the build of each says why.
     """
-    languages = {part.language for part in program.code}
-    serving = [spec for spec in default_registry().compilers() if languages <= set(spec.languages)]
+    registry, languages = default_registry(), {part.language for part in program.code}
+    serving = [spec for spec in registry.compilers() if languages <= set(spec.languages)]
     kinds = {kind for spec in serving for kind in spec.targets}
-    return [target for target in targets if not target or Target.parse(target).kind in kinds] or targets
+    launching = {spec.name: kinds & spec.targets.keys() for spec in registry.backends()}
+    wanted = {target: {Target.parse(target).kind} if target else kinds for target in targets}
+    served = [target for target in targets if not target or wanted[target] & kinds] or targets
+    pairs = [(target, backend) for target in served for backend in backends]
+    return [
+        (target, by) for target, by in pairs if wanted[target] & launching.get(by, wanted[target])
+    ] or pairs
 
 
 def _built(jobs: Sequence[BuildJob], processes: int) -> list[Artifact]:

@@ -9,7 +9,7 @@ import typer
 from trunnion.arguments import file_path
 from trunnion.artifacts.entries import has_entries
 from trunnion.artifacts.explanation import Difference, explain_key, program_name
-from trunnion.artifacts.location import default_root, is_kept_by_default
+from trunnion.artifacts.location import VARIABLE, default_root, is_kept_by_default
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.cli.document import told
@@ -45,12 +45,14 @@ def explain(
     changing = sorted(name for name in inputs.keys() | again.keys() if inputs.get(name) != again.get(name))
     root = file_path(folder) if folder else default_root()
     found = explain_key(ArtifactStore(root), inputs) if has_entries(root) else None
+    off = not folder and not is_kept_by_default()
     document = {
         "folder": str(root),
-        "used_by_default": not folder and is_kept_by_default(),
+        "used_by_default": not folder and not off,
         "key": artifact_key(inputs),
         "changing": changing,
         **_document(found),
+        **({"hit": False, "problem": f"the cache is switched off: {VARIABLE} is 0"} if off else {}),
     }
     return Report(document, lambda: _show(document))
 

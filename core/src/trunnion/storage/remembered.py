@@ -174,12 +174,12 @@ def _folder() -> Path:
 def _load(key: str) -> _Record | None:
     """Return what another process kept; None if there is nothing whole, or others could have written it."""
     try:
-        folder = _folder()
-        with open(folder / key, "rb", buffering=0) as file:  # noqa: PTH123 - each hit of a cache waits for it
-            details = (os.fstat(file.fileno()), folder.stat())
+        folder = os.fspath(_folder())
+        with open(f"{folder}/{key}", "rb", buffering=0) as file:  # noqa: PTH123 - each hit of a cache waits for it
+            details = (os.fstat(file.fileno()), os.stat(folder))  # noqa: PTH116 - likewise
             if any(one.st_uid != os.geteuid() or one.st_mode & _OTHERS_WRITE for one in details):
                 return None
-            return _read(key, file.readall())
+            return _read(key, file.read(details[0].st_size))
     except (OSError, ValueError, RecursionError):
         return None
 

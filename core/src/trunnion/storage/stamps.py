@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
-__all__ = ["Sighting", "Stamp", "are_absent", "note", "stamp", "stamps", "unchanged", "witness", "witnessed"]
+__all__ = [
+    "Sighting", "Stamp", "are_absent", "is_file", "note", "stamp", "stamps", "unchanged", "witness", "witnessed",
+]  # fmt: skip
 
 
 class Stamp(NamedTuple):
@@ -28,7 +30,7 @@ class Stamp(NamedTuple):
     @property
     def regular(self) -> bool:
         """Whether it is a file, and no folder."""
-        return S_ISREG(self.mode)
+        return is_file(self)
 
 
 _MODE = Stamp._fields.index("mode")
@@ -43,6 +45,11 @@ def stamp(path: str) -> Stamp | None:
         return None
     details = (found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     return Stamp(*details)
+
+
+def is_file(numbers: tuple[int, ...]) -> bool:
+    """Whether a stamp's numbers are those of a file, and of no folder."""
+    return S_ISREG(numbers[_MODE])
 
 
 def stamps(paths: Iterable[str]) -> list[tuple[int, ...] | None]:
@@ -112,5 +119,5 @@ def note(sightings: Iterable[Sighting]) -> None:
     Folders are left out: in many of them things come and go that have nothing to do with what is compiled.
     """
     seen = _WITNESSED.get()
-    if seen is not None:
+    if seen is not None:  # `is_file` of each of hundreds takes longer than to look
         seen.update([one for one in sightings if one[1] is None or S_ISREG(one[1][_MODE])])

@@ -238,8 +238,8 @@ def compiler_environment(folder: Path) -> Mapping[str, str]:
 def counted_environment() -> tuple[tuple[str, str], ...]:
     """Return the variables of this process that change what a compiler reads or makes, by name."""
     return tuple(
-        (name, value)
-        for name, value in sorted(os.environ.items())
+        (name, os.environ[name])  # of few: each value is decoded anew
+        for name in sorted(os.environ)
         if name not in _UNWANTED and (name in _COUNTED or name.startswith(_COUNTED_FAMILIES))
     )
 

@@ -150,7 +150,7 @@ class NvrtcCompiler(DeviceCompiler):
 
     def fingerprint(self) -> str:
         """Return the exact build of NVRTC, the version of this module, and a digest of the variables that they read."""
-        read = sorted((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
+        read = sorted((name, os.environ[name]) for name in os.environ if name.startswith(_VARIABLES))
         said = f", environment {hashlib.sha256(repr(read).encode()).hexdigest()}" if read else ""
         return f"nvrtc {build_id()}, request form {_VERSION}{said}"
 
