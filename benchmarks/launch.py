@@ -17,6 +17,7 @@ from launching.others import OTHERS
 from launching.ours import our_subjects
 from launching.pieces import pieces_report
 from launching.plot import check_plotting, plot
+from launching.processes import merged, reports_of
 from launching.report import Report, column
 from launching.stage import Device, Stage, enter_device
 from launching.subject import Subject, prepare
@@ -43,6 +44,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=positive, help="samples of each launcher (101; 15 with --quick)")
     parser.add_argument("--launches", type=positive, default=200, help="launches of one sample, at most 256")
+    parser.add_argument(
+        "--processes",
+        type=positive,
+        default=1,
+        help="so many, one after another; budgets are of their median",
+    )
     parser.add_argument("--quick", action="store_true", help="few rounds: a first impression")
     parser.add_argument("--simulate", action="store_true", help="run ours on the simulated driver")
     parser.add_argument("--pieces", action="store_true", help="time the parts of a Python launcher instead")
@@ -60,6 +67,11 @@ def main(arguments: list[str] | None = None) -> int:
     if options.plot:
         check_plotting()
     plan = Rounds(options.rounds or (15 if options.quick else 101), options.launches)
+    subjects = (*YARDSTICKS, *OTHERS, *our_subjects())
+    if options.processes > 1 and not options.pieces:
+        words = [f"--rounds={plan.rounds}", f"--launches={plan.launches}", *["--simulate"] * options.simulate]
+        reports = reports_of(__file__, words, options.processes)
+        return publish(merged(reports, plan, subjects, CASES), options)
     with enter_device(simulate=options.simulate) as device:
         if options.pieces:
             print(pieces_report(device, plan))
@@ -70,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
                 file=sys.stderr,
             )
             return NO_GPU
-        report = measure_all(device, plan, (*YARDSTICKS, *OTHERS, *our_subjects()))
+        report = measure_all(device, plan, subjects)
     return publish(report, options)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import statistics
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from launching.case import BESIDE_OTHERS, BUDGETED
@@ -65,6 +66,9 @@ class Verdict:
     what: str = "(call - raw) / bare"
     """What is divided by what."""
 
+    each: tuple[float, ...] = ()
+    """What each process measured, where there were several; then `ratio` is their median."""
+
     @property
     def ok(self) -> bool:
         """Whether it is kept."""
@@ -73,6 +77,8 @@ class Verdict:
     def line(self) -> str:
         """Return the verdict for people."""
         got = "not measured" if self.ratio is None else f"{self.ratio:.2f}"
+        if self.each:
+            got += f" ({min(self.each):.2f} to {max(self.each):.2f})"
         verdict = "ok" if self.ok else "NOT MET"
         return f"{self.subject}, {self.case}: {self.what} = {got}, at most {self.limit}: {verdict}"
 
@@ -156,6 +162,13 @@ def _beside(case: Case, column_: Column, way: str, limits: Mapping[str, float]) 
                 yield Verdict(ours, case.label, ratio, limit, f"call / {other}")
 
 
+def _of_processes(verdict: Verdict, each: Sequence[float | None]) -> Verdict:
+    measured = tuple(ratio for ratio in each if ratio is not None)
+    if len(measured) < len(each):
+        return replace(verdict, ratio=None)
+    return replace(verdict, ratio=statistics.median(measured), each=measured)
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Everything that one run found."""
@@ -172,10 +185,19 @@ class Report:
     table: Mapping[Case, Column]
     """The columns."""
 
+    processes: int = 1
+    """How many were measured."""
+
+    each: Sequence[tuple[float | None, ...]] = ()
+    """For each budget, what each process measured, where there were several."""
+
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """What the budgets say; nothing if it was simulated."""
-        return () if self.machine.simulated else verdicts(self.table)
+        found = () if self.machine.simulated else verdicts(self.table)
+        if self.processes == 1:
+            return found
+        return tuple(_of_processes(verdict, each) for verdict, each in zip(found, self.each, strict=True))
 
     def _cells(self) -> Iterator[tuple[Case, Cell]]:
         for case, found in self.table.items():
@@ -204,6 +226,7 @@ class Report:
                 {**asdict(case), "quiet": found.quiet, "cells": [asdict(cell) for cell in found.cells]}
                 for case, found in self.table.items()
             ],
+            "processes": self.processes,
             "budgets": [{**asdict(verdict), "ok": verdict.ok} for verdict in self.verdicts],
         }
         return json.dumps(facts, indent=2) + "\n"
@@ -218,12 +241,15 @@ class Report:
 
     def _sentence(self) -> str:
         quiet = [found.quiet for found in self.table.values()]
+        spread = "between the quartiles; "
+        if self.processes > 1:
+            spread = f"between the ends, of the medians of {self.processes} processes; in each "
         return (
-            "Host time of one call in µs: the median and, in brackets, half of the distance between the quartiles; "
-            f"{self.plan.rounds} rounds of {self.plan.launches} launches each, every round in another order, of which "
-            f"{min(quiet)} to {max(quiet)} count: those in which the machine was at full speed, by the bare tvm-ffi "
-            "call. Columns: tensors, and how many of them travel as tensor maps; one int32 scalar beside them, or ten "
-            "of mixed types; one launch, or so many; a struct of eight fields in the place of the parameters."
+            "Host time of one call in µs: the median and, in brackets, half of the distance "
+            f"{spread}{self.plan.rounds} rounds of {self.plan.launches} launches each, every round in another order, "
+            f"of which {min(quiet)} to {max(quiet)} count: those in which the machine was at full speed, by the bare "
+            "tvm-ffi call. Columns: tensors, and how many of them travel as tensor maps; one int32 scalar beside them, "
+            "or ten of mixed types; one launch, or so many; a struct of eight fields in the place of the parameters."
         )
 
     def _times(self) -> list[str]:

@@ -103,6 +103,7 @@ def test_json_has_every_number() -> None:
         "ratio": pytest.approx(1.2),
         "limit": 1.3,
         "what": "(call - raw) / bare",
+        "each": [],
         "ok": True,
     }
 
