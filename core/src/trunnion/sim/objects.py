@@ -300,8 +300,10 @@ class Kernel:
     def initial(self, device: Device, attribute: FunctionAttribute) -> int:
         """Return the value of a settable attribute that nobody set."""
         if attribute is FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            portable = device.attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK)
-            return portable - self.info.static_smem_bytes
+            static, portable = self.info.static_smem_bytes, DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK
+            if static > device.attribute(portable):  # measured: an H100, driver 580
+                portable = DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+            return device.attribute(portable) - static
         return -1 if attribute is FunctionAttribute.PREFERRED_SHARED_MEMORY_CARVEOUT else 0
 
 
