@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from trunnion.errors import CorruptArtifactError
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
 
-__all__ = ["assembling_capabilities", "can_assemble", "can_run", "image_target", "running_capabilities"]
+__all__ = [
+    "assembling_capabilities",
+    "can_assemble",
+    "can_run",
+    "image_target",
+    "real_number",
+    "running_capabilities",
+]
 
 _ELF = b"\x7fELF"
 _ANY = 9999
@@ -24,6 +33,18 @@ def image_target(image: bytes) -> str:
         return read_cubin(image).arch if image.startswith(_ELF) else read_ptx(image).target
     except CorruptArtifactError:
         return ""
+
+
+def real_number(arch: str) -> int | None:
+    """Return the number of a real architecture, whose code runs on its own devices: 90 of ``"sm_90a"``; else None.
+
+    Parameters
+    ----------
+    arch
+        A target's architecture, such as a virtual one, whose code runs on all later devices too.
+    """
+    found = re.fullmatch(r"sm_(\d{2,})[af]?", arch, re.ASCII)
+    return int(found[1]) if found else None
 
 
 def can_run(arch: str, capability: tuple[int, int]) -> bool:
