@@ -14,8 +14,10 @@ from trunnion.errors import (
     ArgumentError,
     ArgumentTypeError,
     ArgumentValueError,
+    DeviceRequirementError,
     DriverError,
     LifecycleError,
+    ProgramError,
     TrunnionError,
 )
 from trunnion.model.builder import ProgramBuilder
@@ -302,8 +304,56 @@ def test_an_image_for_another_device_names_both_architectures(simulator, backend
         with pytest.raises(DriverError) as caught:
             simulator.call(program, 1, device=0)
         assert caught.value.code_name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
-        real = target.replace("compute", "sm")
-        assert f"the image is for {real}, device 0 is sm_90" in str(caught.value)
+        assert f"the image is for {target}, device 0 is sm_90" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("backend", "target"),
+    [
+        ("nvrtc", "sm_90a"),
+        ("nvrtc", "compute_90"),
+        ("tvm_ffi", "sm_90a"),
+        ("tvm_ffi", "compute_90"),
+        ("cutedsl", "sm_90a"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("attribute", "said", "place", "problem"),
+    [
+        ("__launch_bounds__(128)", {"block": 129}, "block", "got 129 threads, .* at most 128"),
+        ("__block_size__((64, 2, 1))", {"block": 128}, r"block\[0\]", "got 128, .* 64 threads"),
+        (
+            "__cluster_dims__(4)",
+            {"block": 32, "cluster": 2},
+            "cluster",
+            r"got \(2, 1, 1\), .* of \(4, 1, 1\)",
+        ),
+        ("__cluster_dims__(4)", {"block": 32, "grid": 6}, r"grid\[0\]", "got 6 blocks, .* multiple of 4"),
+    ],
+)
+def test_a_launch_that_its_kernel_was_not_compiled_for_is_refused_at_the_build(
+    backend, attribute, said, place, problem, target
+):
+    builder = ProgramBuilder(
+        "p", DeviceCode("cuda", f'extern "C" __global__ void {attribute} k(int number) {{}}')
+    )
+    builder.launch("k", (builder.scalar("number", "int32"),), **({"grid": 8} | said))
+    with pytest.raises(ProgramError, match=rf"^launches\[0\]\.{place}: {problem}"):
+        trunnion.compile(builder.build(), backend, target=target)
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
+def test_a_target_without_clusters_and_tensor_maps_is_refused_at_the_build(backend):
+    code = DeviceCode(
+        "cuda", 'struct alignas(64) Map { char bytes[128]; }; extern "C" __global__ void k(Map map) {}'
+    )
+    for said, told in (({"cluster": 2}, r"cluster=\(2, 1, 1\)"), ({}, "a tensor map")):
+        builder = ProgramBuilder("p", code)
+        builder.launch("k", (builder.input("x", "float16", (64, 64)).tiled((64, 64)),), 2, 32, **said)
+        with pytest.raises(
+            DeviceRequirementError, match=f"^needs compute capability 9.0 for {told} .* sm_80, "
+        ):
+            trunnion.compile(builder.build(), backend, target="sm_80")
 
 
 WRONG_CALLS = {

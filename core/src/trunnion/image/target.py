@@ -15,6 +15,7 @@ __all__ = [
     "image_target",
     "real_number",
     "running_capabilities",
+    "virtual_arch",
 ]
 
 _ELF = b"\x7fELF"
@@ -22,7 +23,7 @@ _ANY = 9999
 
 
 def image_target(image: bytes) -> str:
-    """Return the architecture of a cubin, or the target of PTX: ``"sm_90a"``; empty if it cannot be read.
+    """Return what an image was compiled for: ``"sm_90a"``, or of PTX ``"compute_90a"``; empty if it cannot be read.
 
     Parameters
     ----------
@@ -30,9 +31,20 @@ def image_target(image: bytes) -> str:
         The whole of it.
     """
     try:
-        return read_cubin(image).arch if image.startswith(_ELF) else read_ptx(image).target
+        return read_cubin(image).arch if image.startswith(_ELF) else virtual_arch(read_ptx(image).target)
     except CorruptArtifactError:
         return ""
+
+
+def virtual_arch(target: str) -> str:
+    """Return the architecture that PTX was compiled for, as people ask for it: ``"compute_90a"``.
+
+    Parameters
+    ----------
+    target
+        What the text says, which is of the same form as a real architecture: ``"sm_90a"``.
+    """
+    return f"compute_{target.removeprefix('sm_')}"
 
 
 def real_number(arch: str) -> int | None:

@@ -7,7 +7,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from trunnion.image.target import can_assemble, can_run
+from trunnion.image.target import can_assemble, can_run, virtual_arch
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
 from trunnion.sim.graph import Edge, GraphNode, NodeKind
 from trunnion.sim.status import Refusal, Status
@@ -256,7 +256,7 @@ class Library:
         have = " and ".join(dict.fromkeys(device.arch.name for device in devices))
         raise Refusal(
             Status.NO_BINARY_FOR_GPU,
-            f"the image is for {self.target or self.info.arch}, the device is {have}",
+            f"the image is for {virtual_arch(self.target) if self.target else self.info.arch}, the device is {have}",
         )
 
 
