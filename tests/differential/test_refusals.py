@@ -29,6 +29,7 @@ from trunnion.testing.machine import synthetic_image
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.calls import row_major
 
+N = Symbol("n")
 LONG = "a" * 9999 + "b"
 
 
@@ -340,6 +341,38 @@ def test_a_launch_that_its_kernel_was_not_compiled_for_is_refused_at_the_build(
     builder.launch("k", (builder.scalar("number", "int32"),), **({"grid": 8} | said))
     with pytest.raises(ProgramError, match=rf"^launches\[0\]\.{place}: {problem}"):
         trunnion.compile(builder.build(), backend, target=target)
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
+@pytest.mark.parametrize(
+    ("attribute", "said", "error", "told"),
+    [
+        (
+            "__launch_bounds__(128)",
+            {"grid": 1, "block": N},
+            DriverError,
+            "threads than the kernel was compiled for",
+        ),
+        (
+            "__cluster_dims__(2)",
+            {"grid": N, "block": 32},
+            DeviceRequirementError,
+            "the grid has to be a multiple",
+        ),
+    ],
+)
+def test_one_that_a_call_decides_is_refused_with_where_to_look(
+    simulator, backend, attribute, said, error, told
+):
+    builder = ProgramBuilder(
+        "p", DeviceCode("cuda", f'extern "C" __global__ void {attribute} k(int number) {{}}')
+    )
+    builder.launch("k", (builder.scalar("number", "int32", N),), **said)
+    program = trunnion.compile(builder.build(), backend, target="sm_90a")
+    simulator.call(program, 128, device=0)
+    with pytest.raises(error, match=told) as caught:
+        simulator.call(program, 129, device=0)
+    assert "program.kernels says" in str(caught.value)
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
