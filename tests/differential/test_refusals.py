@@ -14,8 +14,10 @@ from trunnion.errors import (
     ArgumentError,
     ArgumentTypeError,
     ArgumentValueError,
+    DeviceRequirementError,
     DriverError,
     LifecycleError,
+    ProgramError,
     TrunnionError,
 )
 from trunnion.model.builder import ProgramBuilder
@@ -27,6 +29,7 @@ from trunnion.testing.machine import synthetic_image
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.calls import row_major
 
+N = Symbol("n")
 LONG = "a" * 9999 + "b"
 
 
@@ -302,8 +305,88 @@ def test_an_image_for_another_device_names_both_architectures(simulator, backend
         with pytest.raises(DriverError) as caught:
             simulator.call(program, 1, device=0)
         assert caught.value.code_name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
-        real = target.replace("compute", "sm")
-        assert f"the image is for {real}, device 0 is sm_90" in str(caught.value)
+        assert f"the image is for {target}, device 0 is sm_90" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("backend", "target"),
+    [
+        ("nvrtc", "sm_90a"),
+        ("nvrtc", "compute_90"),
+        ("tvm_ffi", "sm_90a"),
+        ("tvm_ffi", "compute_90"),
+        ("cutedsl", "sm_90a"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("attribute", "said", "place", "problem"),
+    [
+        ("__launch_bounds__(128)", {"block": 129}, "block", "got 129 threads, .* at most 128"),
+        ("__block_size__((64, 2, 1))", {"block": 128}, r"block\[0\]", "got 128, .* 64 threads"),
+        (
+            "__cluster_dims__(4)",
+            {"block": 32, "cluster": 2},
+            "cluster",
+            r"got \(2, 1, 1\), .* of \(4, 1, 1\)",
+        ),
+        ("__cluster_dims__(4)", {"block": 32, "grid": 6}, r"grid\[0\]", "got 6 blocks, .* multiple of 4"),
+    ],
+)
+def test_a_launch_that_its_kernel_was_not_compiled_for_is_refused_at_the_build(
+    backend, attribute, said, place, problem, target
+):
+    builder = ProgramBuilder(
+        "p", DeviceCode("cuda", f'extern "C" __global__ void {attribute} k(int number) {{}}')
+    )
+    builder.launch("k", (builder.scalar("number", "int32"),), **({"grid": 8} | said))
+    with pytest.raises(ProgramError, match=rf"^launches\[0\]\.{place}: {problem}"):
+        trunnion.compile(builder.build(), backend, target=target)
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
+@pytest.mark.parametrize(
+    ("attribute", "said", "error", "told"),
+    [
+        (
+            "__launch_bounds__(128)",
+            {"grid": 1, "block": N},
+            DriverError,
+            "threads than the kernel was compiled for",
+        ),
+        (
+            "__cluster_dims__(2)",
+            {"grid": N, "block": 32},
+            DeviceRequirementError,
+            "the grid has to be a multiple",
+        ),
+    ],
+)
+def test_one_that_a_call_decides_is_refused_with_where_to_look(
+    simulator, backend, attribute, said, error, told
+):
+    builder = ProgramBuilder(
+        "p", DeviceCode("cuda", f'extern "C" __global__ void {attribute} k(int number) {{}}')
+    )
+    builder.launch("k", (builder.scalar("number", "int32", N),), **said)
+    program = trunnion.compile(builder.build(), backend, target="sm_90a")
+    simulator.call(program, 128, device=0)
+    with pytest.raises(error, match=told) as caught:
+        simulator.call(program, 129, device=0)
+    assert "program.kernels says" in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
+def test_a_target_without_clusters_and_tensor_maps_is_refused_at_the_build(backend):
+    code = DeviceCode(
+        "cuda", 'struct alignas(64) Map { char bytes[128]; }; extern "C" __global__ void k(Map map) {}'
+    )
+    for said, told in (({"cluster": 2}, r"cluster=\(2, 1, 1\)"), ({}, "a tensor map")):
+        builder = ProgramBuilder("p", code)
+        builder.launch("k", (builder.input("x", "float16", (64, 64)).tiled((64, 64)),), 2, 32, **said)
+        with pytest.raises(
+            DeviceRequirementError, match=f"^needs compute capability 9.0 for {told} .* sm_80, "
+        ):
+            trunnion.compile(builder.build(), backend, target="sm_80")
 
 
 WRONG_CALLS = {

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,8 +14,9 @@ from trunnion.image.match import match_launches, match_parameters
 from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Symbol, eq, minimum
+from trunnion.model.expr import Const, Symbol, eq, minimum
 from trunnion.model.plan import KernelField, KernelParameter, KernelSignature
+from trunnion.model.struct import struct
 
 if TYPE_CHECKING:
     from trunnion.model.expr import ExprLike
@@ -184,28 +185,40 @@ def test_a_kernel_that_the_image_lacks_is_named() -> None:
 # How kernels are launched --------------------------------------------------------------------------------------------
 
 
-def launched(smem: ExprLike, block: tuple[ExprLike, ...], when: ExprLike | None = None) -> LaunchPlan:
+def launched(
+    smem: ExprLike = 0,
+    block: tuple[ExprLike, ...] = (32,),
+    when: ExprLike | None = None,
+    grid: tuple[ExprLike, ...] = (1,),
+    **said: Any,
+) -> LaunchPlan:
     p = ProgramBuilder("p", DeviceCode("cuda", ""))
     p.input("x", "int8", (N,))
-    p.launch("k", (), 1, block, dynamic_smem_bytes=smem, when=when)
+    p.launch("k", (), grid, block, dynamic_smem_bytes=smem, when=when, **said)
     return p.build().plan()
 
 
-def compiled(
-    smem: int, block: tuple[int, int, int] | None, arch: str = "sm_90a", kind: str = "cuda"
-) -> DeviceImage:
-    kernel = ImageKernel("k", "k_0", (), block=block, dynamic_smem_bytes=smem)
-    return DeviceImage(kind="cubin", data=b"", target=Target(kind, arch), kernels=(kernel,))
+def compiled(smem: int = 0, arch: str = "sm_90a", kind: str = "cuda", **bounds: Any) -> DeviceImage:
+    """Return an image of a kernel that uses so much dynamic shared memory, with its own bounds."""
+    data = synthetic_cubin([SyntheticKernel(name="k_0", **bounds)])
+    kernel = ImageKernel("k", "k_0", (), dynamic_smem_bytes=smem)
+    return DeviceImage(kind="cubin", data=data, target=Target(kind, arch), kernels=(kernel,))
+
+
+def text_image(directives: str) -> DeviceImage:
+    data = f".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k_0() {directives} {{ ret; }}"
+    target = Target("cuda", "compute_90")
+    return DeviceImage(kind="ptx", data=data.encode(), target=target, kernels=(ImageKernel("k", "k_0", ()),))
 
 
 def test_launches_that_give_what_a_kernel_needs_pass() -> None:
-    match_launches(launched(0, (32,)), compiled(0, None))
-    match_launches(launched(4096, (32, 2)), compiled(4096, (32, 2, 1)))
-    match_launches(launched(8192, (32,)), compiled(4096, None))
-    match_launches(launched(N * 4 + 4096, (32,)), compiled(4096, None))
-    match_launches(
-        launched((N - 1) * 4, (32,)), compiled(0, None)
-    )  # a call with fewer than 0 bytes is refused
+    match_launches(launched(), compiled())
+    match_launches(launched(4096, (32, 2)), compiled(4096, required_threads=(32, 2, 1)))
+    match_launches(launched(8192), compiled(4096))
+    match_launches(launched(N * 4 + 4096), compiled(4096))
+    match_launches(launched((N - 1) * 4), compiled())  # a call with fewer than 0 bytes is refused
+    for kind, data in (("cubin", b""), ("ptx", b""), ("another", b"\x7fELF")):
+        match_launches(launched(), replace(compiled(), kind=kind, data=data))
 
 
 @pytest.mark.parametrize(
@@ -223,8 +236,81 @@ def test_launches_that_do_not_are_refused_by_their_place(
     smem: ExprLike, block: tuple[ExprLike, ...], field: str, said: str
 ) -> None:
     with pytest.raises(ProgramError, match=re.escape(said)) as caught:
-        match_launches(launched(smem, block), compiled(4096, (32, 1, 1)))
+        match_launches(launched(smem, block), compiled(4096, required_threads=(32, 1, 1)))
     assert caught.value.field == field
+
+
+BOUNDED = (compiled(max_threads=(64, 2, 1)), text_image(".maxntid 64, 2"))
+
+
+@pytest.mark.parametrize("made", BOUNDED)
+def test_a_block_of_more_threads_than_the_kernel_was_compiled_for_is_refused(made: DeviceImage) -> None:
+    """A driver compares the product alone (measured: an H100, driver 580)."""
+    for fitting in ((128,), (1, 128), (8, 4, 4), (N,), (N % 2 + 64, 2)):
+        match_launches(launched(0, fitting), made)
+    for block, said in (
+        ((129,), "got 129 threads"),
+        ((32, 5), "got 160 threads"),
+        ((N % 2 + 65, 2), "got at least 130 threads"),
+        ((N - 5, 130), "got at least 130 threads"),
+    ):
+        with pytest.raises(ProgramError, match=f"{said}, where 'k' was compiled for at most 128; ") as caught:
+            match_launches(launched(0, block), made)
+        assert caught.value.field == "launches[0].block"
+
+
+CLUSTERED = (
+    compiled(cluster=(4, 2, 1)),
+    text_image(".explicitcluster .reqnctapercluster 4, 2"),
+)
+
+
+@pytest.mark.parametrize("made", CLUSTERED)
+def test_another_cluster_than_the_kernel_was_compiled_for_is_refused(made: DeviceImage) -> None:
+    for fitting in (None, (4, 2), (N, 2), (N, N // 2, 1)):
+        match_launches(launched(grid=(4, 2), cluster=fitting), made)
+    for cluster, shown in (
+        (1, "(1, 1, 1)"),
+        ((2, 2), "(2, 2, 1)"),
+        ((N, 1), f"({N.bounds}, 1, 1)"),
+        ((N % 4, 2), "(0 to 3, 2, 1)"),
+    ):
+        said = f"got {shown}, where 'k' was compiled for clusters of (4, 2, 1); "
+        with pytest.raises(ProgramError, match=re.escape(said)) as caught:
+            match_launches(launched(grid=(4, 2), cluster=cluster), made)
+        assert caught.value.field == "launches[0].cluster"
+
+
+@pytest.mark.parametrize("made", CLUSTERED)
+def test_a_grid_that_is_no_multiple_of_the_kernels_own_cluster_is_refused(made: DeviceImage) -> None:
+    for fitting in ((8, 2), (0, 4, 3), (N, 2), (4, N)):
+        match_launches(launched(grid=fitting), made)
+    for grid, axis, said in (((6, 2), 0, "got 6 blocks"), ((N, 3), 1, "got 3 blocks")):
+        with pytest.raises(ProgramError, match=f"{said}, .* expected a multiple of") as caught:
+            match_launches(launched(grid=grid), made)
+        assert caught.value.field == f"launches[0].grid[{axis}]"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        compiled(cluster=(4, 2, 1), grid_counts_clusters=True),
+        text_image(".blocksareclusters .reqnctapercluster 4, 2"),
+    ],
+)
+def test_a_grid_that_counts_clusters_may_be_any(made: DeviceImage) -> None:
+    match_launches(launched(grid=(3, 3)), made)
+
+
+@pytest.mark.parametrize("made", [compiled(max_cluster_blocks=4), text_image(".maxclusterrank 4")])
+def test_a_larger_cluster_than_the_kernel_was_compiled_for_is_refused(made: DeviceImage) -> None:
+    for fitting in (None, 4, (2, 2), (N, 4)):
+        match_launches(launched(grid=(8, 8), cluster=fitting), made)
+    for cluster, given in ((8, "8"), ((N, 8), "at least 8"), ((N + 5, N), "at least 5")):
+        said = f"got {given} blocks, where 'k' was compiled for clusters of at most 4; "
+        with pytest.raises(ProgramError, match=said) as caught:
+            match_launches(launched(grid=(8, 8), cluster=cluster), made)
+        assert caught.value.field == "launches[0].cluster"
 
 
 @pytest.mark.parametrize(
@@ -233,31 +319,89 @@ def test_launches_that_do_not_are_refused_by_their_place(
 def test_more_shared_memory_than_the_target_gives_a_block_is_refused(arch: str, most: int) -> None:
     most <<= 10
     for smem in (most, N * 4, minimum(N, most + 1)):
-        match_launches(launched(smem, (32,)), compiled(0, None, arch))
+        match_launches(launched(smem), compiled(0, arch))
     for smem in (most + 1, N + most + 1):
         with pytest.raises(DeviceRequirementError) as caught:
-            match_launches(launched(smem, (32,)), compiled(0, None, arch))
+            match_launches(launched(smem), compiled(0, arch))
         assert str(caught.value) == (
             f"needs {most + 1} bytes of dynamic shared memory for kernel 'k', got {arch}, which allows a block {most} "
             "bytes, static ones included; give the launch less dynamic_smem_bytes, or compile for another architecture"
         )
 
 
-def test_static_shared_memory_counts_where_the_image_tells_it() -> None:
-    most, static = 227 << 10, 4096
-    data = synthetic_cubin([SyntheticKernel(name="k_0", static_smem_bytes=static)], "sm_90a")
-    made = replace(compiled(0, None), data=data)
-    match_launches(launched(most - static, (32,)), made)
+@pytest.mark.parametrize("static", [4096, 200 << 10, 227 << 10])
+def test_static_shared_memory_counts_where_the_image_tells_it(static: int) -> None:
+    """From sm_90 on a kernel may have all of a block's as static memory (measured: an H100, driver 580)."""
+    most, made = 227 << 10, compiled(static_smem_bytes=static)
+    match_launches(launched(most - static), made)
     with pytest.raises(
         DeviceRequirementError, match=f"{most - static + 1} bytes .* beside {static} of static"
     ):
-        match_launches(launched(most - static + 1, (32,)), made)
-    match_launches(launched(most, (32,)), replace(made, kind="ptx", target=Target("cuda", "compute_90a")))
+        match_launches(launched(most - static + 1), made)
+    match_launches(launched(most), replace(made, kind="ptx", target=Target("cuda", "compute_90a")))
+
+
+def test_static_shared_memory_alone_may_be_too_much() -> None:
+    made, most = compiled(0, "sm_89", static_smem_bytes=(99 << 10) + 4), 99 << 10
+    with pytest.raises(DeviceRequirementError) as caught:
+        match_launches(launched(), made)
+    assert str(caught.value) == (
+        f"needs {most + 4} bytes of static shared memory for kernel 'k', got sm_89, which allows a block {most} bytes, "
+        "static ones included; compile for another architecture"
+    )
+    match_launches(launched(when=eq(N, 1)), made)
 
 
 def test_what_may_run_where_there_is_more_or_never_is_not_refused() -> None:
-    for image in (compiled(0, None, "compute_80"), compiled(0, None, "sm_999"), compiled(0, None, "", "cpu")):
-        match_launches(launched(1 << 20, (32,)), image)
+    for image in (compiled(0, "compute_80"), compiled(0, "sm_999"), compiled(0, "", "cpu")):
+        match_launches(launched(1 << 20), image)
     for skipped in (eq(N, 1), 0):
         plan = launched(1 << 20, (32,), skipped)
-        match_launches(plan, compiled(0, None))
+        match_launches(plan, compiled())
+
+
+NEEDY: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"cluster": (2, 2)}, "cluster=(2, 2, 1)"),
+    ({"cluster": 1, "preferred_cluster": 2}, "preferred_cluster=(2, 1, 1)"),
+    ({"scheduling_policy": "spread"}, "scheduling_policy='spread'"),
+)
+
+
+@pytest.mark.parametrize(("said", "shown"), NEEDY)
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89"])
+def test_a_launch_attribute_that_no_device_of_the_target_holds_is_refused(
+    said: dict[str, Any], shown: str, arch: str
+) -> None:
+    with pytest.raises(DeviceRequirementError) as caught:
+        match_launches(launched(grid=(2, 2), **said), compiled(0, arch))
+    assert str(caught.value) == (
+        f"needs compute capability 9.0 for {shown} of a launch of kernel 'k', got the target {arch}, whose code runs "
+        "on no such device; compile for sm_90 or later, or leave it out"
+    )
+    for made in (compiled(), compiled(0, "compute_80"), compiled(0, "", "cpu"), compiled(0, "sm_100a")):
+        match_launches(launched(grid=(2, 2), **said), made)
+    for skipped in ({"when": eq(N, 1)}, {"when": 0}, {"grid": (0, 2)}):
+        match_launches(launched(**{"grid": (2, 2), **said, **skipped}), compiled(0, arch))
+
+
+@pytest.mark.parametrize("said", [{"cluster": 1}, {"cluster": (N, 2)}, {"pdl": True}, {"cooperative": True}])
+def test_one_that_every_device_holds_or_a_call_decides_is_not(said: dict[str, Any]) -> None:
+    match_launches(launched(grid=(2, 2), **said), compiled(0, "sm_80"))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_tensor_map_is_refused_where_no_device_of_the_target_has_them(packed: bool) -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", ""))
+    tiled = p.input("x", "float16", (64, 64)).tiled((64, 64))
+    p.launch("k", (struct(("n", N.cast("int32")), ("map", tiled)) if packed else tiled,), 1, 32)
+    p.input("y", "float16", (N,))
+    plan = p.build().plan()
+    with pytest.raises(
+        DeviceRequirementError, match=r"9\.0 for a tensor map of a launch of kernel 'k', got the target sm_80"
+    ):
+        match_launches(plan, compiled(0, "sm_80"))
+    for made in (compiled(), compiled(0, "compute_80"), compiled(0, "", "cpu")):
+        match_launches(plan, made)
+    (launch,) = plan.launches
+    for skipped in (Const(0), N):
+        match_launches(replace(plan, launches=(replace(launch, when=skipped),)), compiled(0, "sm_80"))

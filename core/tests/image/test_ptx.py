@@ -48,7 +48,7 @@ WHOLE = (
 .reqnctapercluster 2, 1, 1
 .reqntid 64, 1, 1
 { ret; }
-.entry internal(.param .b32 x) { ret; }
+.entry internal(.param .b32 x) .blocksareclusters { ret; }
 .section .debug_info { .b32 1 }
 """
 )
@@ -65,7 +65,7 @@ def test_what_a_text_says() -> None:
             max_cluster_blocks=8,
         ),
         KernelInfo(name="small", required_threads=(64, 1, 1), cluster=(2, 1, 1)),
-        KernelInfo(name="internal", parameters=(ImageParameter(0, 0, 4),)),
+        KernelInfo(name="internal", parameters=(ImageParameter(0, 0, 4),), grid_counts_clusters=True),
     )
     assert info.definitions == ("helper", "counter", "table", "big")
     assert info.kernel("small") is info.kernels[1]

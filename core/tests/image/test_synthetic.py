@@ -45,6 +45,7 @@ KERNELS = st.builds(
     required_threads=DIMS,
     cluster=DIMS,
     max_cluster_blocks=st.none() | COUNTS,
+    grid_counts_clusters=st.booleans(),
     registers=st.none() | COUNTS,
     static_smem_bytes=st.integers(0, 2**20),
     local_bytes=st.none() | st.integers(0, 2**32 - 1),

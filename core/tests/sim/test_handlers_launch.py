@@ -155,6 +155,24 @@ def test_a_kernels_own_cluster_holds(library, simulator):
     assert library.launch(kernel, grid=(4, 1, 1), attributes=(cluster(4),)) is Status.INVALID_CLUSTER_SIZE
 
 
+def test_a_grid_may_count_clusters(library):
+    """As it does of a kernel with the second part of ``__block_size__`` (measured: an H100, driver 580)."""
+    counting = SyntheticKernel(name="counting", cluster=(2, 1, 1), grid_counts_clusters=True)
+    kernel = library.kernel("counting", library.library(synthetic_cubin([counting])))
+    for attributes in ((), (cluster(2),)):
+        assert library.launch(kernel, grid=(3, 1, 1), attributes=attributes) is Status.SUCCESS
+    assert library.launch(kernel, grid=(4, 1, 1), attributes=(cluster(4),)) is Status.INVALID_CLUSTER_SIZE
+
+
+@pytest.mark.parametrize(("static", "dynamic"), [(20000, 29152), (60000, 172448), (232448, 0)])
+def test_what_is_left_beside_static_shared_memory_that_nobody_raised(library, static, dynamic):
+    """Where the static memory alone is more than others have to ask for, all is (measured: an H100, driver 580)."""
+    image = synthetic_cubin([SyntheticKernel(name="static", static_smem_bytes=static)])
+    kernel = library.kernel("static", library.library(image))
+    assert library.launch(kernel, smem=dynamic) is Status.SUCCESS
+    assert library.launch(kernel, smem=dynamic + 1) is Status.INVALID_VALUE
+
+
 def test_more_than_eight_blocks_need_the_attribute(library):
     kernel = library.kernel("empty")
     library.ok("cuKernelSetAttribute", 14, 1, kernel, 0)

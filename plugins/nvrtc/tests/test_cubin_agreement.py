@@ -144,6 +144,7 @@ def rewritten(info: CubinInfo) -> bytes:
         "required_threads",
         "cluster",
         "max_cluster_blocks",
+        "grid_counts_clusters",
         "registers",
         "local_bytes",
     )
@@ -197,6 +198,7 @@ def test_the_reader_finds_the_launch_bounds(arch: str) -> None:
     assert kernel(info, "vadd").max_threads is None
     if arch != "sm_80":
         assert kernel(info, "clustered").cluster == (2, 1, 1)
+        assert [one.name for one in info.kernels if one.grid_counts_clusters] == ["blocked"]
         assert kernel(info, "ranked").max_threads == (256, 1, 1)
         assert kernel(info, "ranked").max_cluster_blocks == 4
         assert kernel(info, "blocked").required_threads == (64, 2, 1)

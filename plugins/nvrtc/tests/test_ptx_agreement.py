@@ -57,6 +57,7 @@ def test_ptx_and_cubin_say_the_same(arch):
         "required_threads",
         "cluster",
         "max_cluster_blocks",
+        "grid_counts_clusters",
     )
     for name, kernel in theirs.items():
         for field in fields:

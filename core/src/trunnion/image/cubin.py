@@ -99,6 +99,9 @@ class KernelInfo:
     max_cluster_blocks: int | None = None
     """The most blocks that a cluster may have, from the third number of ``__launch_bounds__``."""
 
+    grid_counts_clusters: bool = False
+    """Whether a launch's grid counts clusters instead of blocks, from the second part of ``__block_size__``."""
+
     registers: int | None = None
     """Registers of one thread."""
 
@@ -378,6 +381,7 @@ def _read_kernel(elf: Elf, section: Section, known: KernelInfo) -> KernelInfo:
         required_threads=dims.get(Key.REQNTID),
         cluster=dims.get(Key.CTA_PER_CLUSTER),
         max_cluster_blocks=None if cluster_rank is None else decode_word(cluster_rank, section.name),
+        grid_counts_clusters=Key.GRID_OF_CLUSTERS in single,
     )
     size = single.get(Key.CBANK_PARAM_SIZE)
     total = size.value if size is not None else 0
@@ -396,6 +400,7 @@ def _single_records(attributes: tuple[Attribute, ...], section: str) -> Mapping[
         Key.CBANK_PARAM_SIZE,
         Key.CTA_PER_CLUSTER,
         Key.MAX_CLUSTER_RANK,
+        Key.GRID_OF_CLUSTERS,
     }
     single: dict[int, Attribute] = {}
     for attribute in attributes:

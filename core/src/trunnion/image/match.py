@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -13,16 +15,24 @@ from trunnion.errors import (
     VariableMismatchError,
     shorten,
 )
-from trunnion.image.cubin import read_cubin
+from trunnion.image.cubin import KernelInfo, read_cubin
 from trunnion.image.layout import pack_parameters_for
-from trunnion.image.shared_memory import MOST_STATIC_SMEM, most_block_smem
-from trunnion.model.expr import Const
+from trunnion.image.ptx import read_ptx
+from trunnion.image.shared_memory import most_block_smem
+from trunnion.image.target import real_number, running_capabilities
+from trunnion.model.expr import Const, as_expr
+from trunnion.model.fields import place
+from trunnion.model.launch_attributes import attribute_row
+from trunnion.model.plan import MapArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
     from trunnion.contract.spec import Target
+    from trunnion.image.cubin import CubinInfo
+    from trunnion.image.ptx import PtxInfo
+    from trunnion.model.expr import Expr
     from trunnion.model.plan import (
         KernelParameter,
         KernelSignature,
@@ -35,6 +45,7 @@ __all__ = ["match_launches", "match_parameters", "match_variables"]
 
 _PLAIN = frozenset({1, 2, 4, 8, 128})  # bytes of numbers, addresses and tensor maps; of 16 most are structs
 _MOST_FIELDS = 24
+_MAPS_SINCE = (9, 0)  # CUDA Driver API, "Tensor Map Object Management"
 _STRUCT = ", and may be a struct (struct(...) builds one)"
 _ALIGNED = ", so it is aligned otherwise (struct(..., alignment=...) says it)"
 
@@ -93,70 +104,146 @@ def match_variables(variables: Iterable[VariableSlot], image: DeviceImage) -> No
 
 
 def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
-    """Compare how a plan launches each kernel with what the compiler found out of it.
+    """Compare how a plan launches each kernel with what its image says, and with what the compiler found out of it.
 
     Parameters
     ----------
     plan
         The plan.
     image
-        The compiled code.
+        The compiled code. Of one that is neither cubin nor PTX only what its compiler found out is known.
 
     Raises
     ------
     ProgramError
-        If a block has other threads than the kernel was compiled for, or a launch gives it less dynamic shared memory
-        than it uses; or if the image lacks a kernel.
+        If a launch's block, cluster or grid is one that its kernel was not compiled for, whatever a call decides, or it
+        gives the kernel less dynamic shared memory than that uses; or if the image lacks a kernel.
     DeviceRequirementError
-        If a launch asks in every call for more dynamic shared memory than the target's devices allow a block.
+        If a launch asks in every call for what no device of the target has: more shared memory than they allow a block,
+        a launch attribute, or a tensor map.
     """
+    described = _described(image)
     for launch in plan.launches:
         kernel = _kernel(image, launch.kernel, plan.kernels[launch.kernel].name)
-        _match_block(launch, kernel)
-        least = max(launch.dynamic_smem_bytes.bounds.low, 0)  # a call with fewer than 0 bytes is refused
-        if not launch.deferred:
-            _match_room(least, kernel, image)
-        if least < kernel.dynamic_smem_bytes:
-            given = f"{least}" if isinstance(launch.dynamic_smem_bytes, Const) else f"{least} in some calls"
-            raise ProgramError(
-                f"got {given}, where {shorten(kernel.name)} uses {kernel.dynamic_smem_bytes} bytes; pass "
-                f"dynamic_smem_bytes={kernel.dynamic_smem_bytes}",
-                field=f"launches[{launch.index}].dynamic_smem_bytes",
-            )
+        found = described.kernel(kernel.symbol) if described else None
+        info = replace(found or KernelInfo(name=kernel.symbol), name=shorten(kernel.name))
+        with place(f"launches[{launch.index}]"):
+            _match_block(launch, info)
+            _match_cluster(launch, info)
+            if image.target.kind == "cuda" and not launch.deferred:
+                _match_target(launch, info, image.target.arch)
+            _match_smem(launch, kernel, info.name)
 
 
-def _match_room(nbytes: int, kernel: ImageKernel, image: DeviceImage) -> None:
-    target = image.target
-    most = most_block_smem(target.arch) if target.kind == "cuda" else None
-    if most is None or nbytes + MOST_STATIC_SMEM <= most:
-        return
-    static = _static_smem(kernel, image)
-    if nbytes + static > most:
-        beside = f" beside {static} of static" if static else ""
-        raise DeviceRequirementError(
-            f"{nbytes} bytes of dynamic shared memory{beside} for kernel {shorten(kernel.name)}",
-            f"{target.arch}, which allows a block {most} bytes, static ones included",
-            "give the launch less dynamic_smem_bytes, or compile for another architecture",
-        )
-
-
-def _static_smem(kernel: ImageKernel, image: DeviceImage) -> int:
-    """Return a kernel's own shared memory, in bytes, as far as the image tells it."""
+def _described(image: DeviceImage) -> CubinInfo | PtxInfo | None:
+    """Return what an image says of its kernels; None: it says nothing that can be read."""
     try:
-        found = read_cubin(image.data).kernel(kernel.symbol) if image.kind == "cubin" else None
+        if image.kind == "cubin":
+            return read_cubin(image.data)
+        return read_ptx(image.data) if image.kind == "ptx" else None
     except CorruptArtifactError:
-        found = None  # whoever loads it will say so
-    return found.static_smem_bytes if found else 0
+        return None  # whoever loads it will say so
 
 
-def _match_block(launch: PlannedLaunch, kernel: ImageKernel) -> None:
-    for axis, (extent, wanted) in enumerate(zip(launch.block, kernel.block or (), strict=False)):
+def _match_block(launch: PlannedLaunch, info: KernelInfo) -> None:
+    for axis, (extent, wanted) in enumerate(zip(launch.block, info.required_threads or (), strict=False)):
         if extent != Const(wanted):
             given = str(extent.value) if isinstance(extent, Const) else "what a call decides"
             raise ProgramError(
-                f"got {given}, where {shorten(kernel.name)} was compiled for {wanted} threads",
-                field=f"launches[{launch.index}].block[{axis}]",
+                f"got {given}, where {info.name} was compiled for {wanted} threads", field=f"block[{axis}]"
             )
+    least, given = _least(launch.block)
+    most = math.prod(info.max_threads or (least,))
+    if least > most:
+        raise ProgramError(
+            f"got {given} threads, where {info.name} was compiled for at most {most}; launch fewer, or compile it for "
+            "more (__launch_bounds__)",
+            field="block",
+        )
+
+
+def _match_cluster(launch: PlannedLaunch, info: KernelInfo) -> None:
+    own = info.cluster or ()
+    extents = tuple(map(as_expr, launch.attribute("cluster") or launch.computed_cluster))
+    if any(
+        not one.bounds.low <= blocks <= one.bounds.high for one, blocks in zip(extents, own, strict=False)
+    ):
+        shown = ", ".join(str(one.bounds) for one in extents)
+        raise ProgramError(
+            f"got ({shown}), where {info.name} was compiled for clusters of {own}; pass that, or none",
+            field="cluster",
+        )
+    least, given = _least(extents)
+    if least > (info.max_cluster_blocks or least):
+        raise ProgramError(
+            f"got {given} blocks, where {info.name} was compiled for clusters of at most {info.max_cluster_blocks}; "
+            "pass a smaller one, or compile it for a larger (__launch_bounds__)",
+            field="cluster",
+        )
+    for axis, (extent, blocks) in enumerate(zip(launch.grid, own, strict=False)):
+        if isinstance(extent, Const) and extent.value % blocks and not info.grid_counts_clusters:
+            raise ProgramError(
+                f"got {extent.value} blocks, where {info.name} was compiled for clusters of {own}: expected a multiple "
+                f"of {blocks}",
+                field=f"grid[{axis}]",
+            )
+
+
+def _least(extents: tuple[Expr, ...]) -> tuple[int, str]:
+    """Return the least product that a call does not refuse before, and how it is told."""
+    least = math.prod(max(extent.bounds.low, 1) for extent in extents)
+    return least, f"{'' if all(isinstance(one, Const) for one in extents) else 'at least '}{least}"
+
+
+def _match_smem(launch: PlannedLaunch, kernel: ImageKernel, name: str) -> None:
+    least = _least_smem(launch)
+    if least < kernel.dynamic_smem_bytes:
+        given = f"{least}" if isinstance(launch.dynamic_smem_bytes, Const) else f"{least} in some calls"
+        raise ProgramError(
+            f"got {given}, where {name} uses {kernel.dynamic_smem_bytes} bytes; pass "
+            f"dynamic_smem_bytes={kernel.dynamic_smem_bytes}",
+            field="dynamic_smem_bytes",
+        )
+
+
+def _least_smem(launch: PlannedLaunch) -> int:
+    return max(launch.dynamic_smem_bytes.bounds.low, 0)  # a call with fewer than 0 bytes is refused
+
+
+def _match_target(launch: PlannedLaunch, info: KernelInfo, arch: str) -> None:
+    """Refuse what no device of a real architecture has; the code of a virtual one runs on later devices too."""
+    number = real_number(arch)
+    if number is None:
+        return
+    _match_room(_least_smem(launch), info, arch)
+    needs = [
+        (attribute_row(one.id).least_capability(one.known), attribute_row(one.id).spelled(one.known))
+        for one in launch.attributes
+    ]
+    if any(isinstance(one, MapArgument) for one in launch.passed):
+        needs.append((_MAPS_SINCE, "a tensor map"))
+    for (major, minor), what in needs:
+        if running_capabilities(arch)[1] < (major, minor):
+            raise DeviceRequirementError(
+                f"compute capability {major}.{minor} for {what} of a launch of kernel {info.name}",
+                f"the target {arch}, whose code runs on no such device",
+                f"compile for sm_{major}{minor} or later, or leave it out",
+            )
+
+
+def _match_room(nbytes: int, info: KernelInfo, arch: str) -> None:
+    most, static = most_block_smem(arch), info.static_smem_bytes
+    if most is None or nbytes + static <= most:
+        return
+    wanted = (
+        f"{nbytes} bytes of dynamic shared memory" if nbytes else f"{static} bytes of static shared memory"
+    )
+    beside = f" beside {static} of static" if nbytes and static else ""
+    raise DeviceRequirementError(
+        f"{wanted}{beside} for kernel {info.name}",
+        f"{arch}, which allows a block {most} bytes, static ones included",
+        f"{'give the launch less dynamic_smem_bytes, or ' if nbytes else ''}compile for another architecture",
+    )
 
 
 def _kernel(image: DeviceImage, index: int, name: str) -> ImageKernel:
@@ -181,10 +268,10 @@ def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None
             kernel.name, -1, f"{len(declared)} arguments", f"{len(actual.parameters)} parameters{meant}"
         )
     wanted = pack_parameters_for(((p.size, p.alignment) for p in declared), target)
-    for ordinal, (said, place, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
-        if said.size != real.size or place.offset != real.offset:
+    for ordinal, (said, laid, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
+        if said.size != real.size or laid.offset != real.offset:
             meant = _meant(said, real)
-            raise ParameterMismatchError(kernel.name, ordinal, _said(said, place), _real(real) + meant)
+            raise ParameterMismatchError(kernel.name, ordinal, _said(said, laid), _real(real) + meant)
 
 
 def _meant(said: KernelParameter, real: ImageParameter) -> str:

@@ -86,6 +86,9 @@ class Key(IntEnum):
     KPARAM_INFO_WIDE = 0x45
     """Payload: index (4 bytes), ordinal (2), offset (2), size (2), flags (2)."""
 
+    GRID_OF_CLUSTERS = 0x5B
+    """Neither value nor payload: the grid counts clusters, from the second part of ``__block_size__``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attribute:

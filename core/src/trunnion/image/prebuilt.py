@@ -248,7 +248,7 @@ def _exact_kernel(info: CubinInfo, name: str, index: int) -> ImageKernel:
             "PrebuiltImage finds one by a part of it",
             field=f"kernels[{index}].name",
         )
-    return ImageKernel(name, found.name, found.parameters, block=found.required_threads)
+    return ImageKernel(name, found.name, found.parameters)
 
 
 def _runs_on(arch: str, target: str) -> bool:

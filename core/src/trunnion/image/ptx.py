@@ -186,8 +186,10 @@ class _Reader:
         layouts = tuple(self._parameters()) if self._peek() == "(" else ()
         bounds: dict[str, tuple[int, int, int]] = {}
         rank = None
+        counts_clusters = False
         while self._peek() not in {"{", ";"}:
             directive = self._next()
+            counts_clusters = counts_clusters or directive == ".blocksareclusters"
             if directive in _DIMS:
                 bounds[_DIMS[directive]] = self._dims(name)
             elif directive == ".maxclusterrank":
@@ -198,7 +200,8 @@ class _Reader:
         if any(kernel.name == name for kernel in self._kernels):
             raise CorruptArtifactError(_WHAT, f"two kernels are called {shorten(name)}")
         kernel = _kernel(name, layouts, target, bounds, rank)
-        self._kernels.append(replace(kernel, static_smem_bytes=block_bytes(body, self._shared)))
+        static = block_bytes(body, self._shared)
+        self._kernels.append(replace(kernel, static_smem_bytes=static, grid_counts_clusters=counts_clusters))
         return name
 
     def _parameters(self) -> Iterator[tuple[int, int]]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+from trunnion.image.target import real_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BLOCK_SMEM", "MOST_STATIC_SMEM", "most_block_smem"]
-
-MOST_STATIC_SMEM: Final = 48 << 10
-"""The most static shared memory of a kernel, in bytes, on every device: more has to be dynamic (CUDA C++ Programming
-Guide, "Shared Memory")."""
+__all__ = ["BLOCK_SMEM", "most_block_smem"]
 
 BLOCK_SMEM: Final[Mapping[int, int]] = MappingProxyType(
     {
@@ -36,5 +33,5 @@ def most_block_smem(arch: str) -> int | None:
     arch
         A real architecture, whose code runs on its own devices. A virtual one has later devices too, and no limit.
     """
-    real = re.fullmatch(r"sm_(\d+)[af]?", arch, re.ASCII)
-    return BLOCK_SMEM.get(int(real[1])) if real else None
+    number = real_number(arch)
+    return None if number is None else BLOCK_SMEM.get(number)

@@ -62,6 +62,7 @@ _NOTE_VERSION: Final = 2
 _GLOBAL: Final = 0x10
 _CODE: Final = bytes(128)
 _CODE_ALIGNMENT: Final = 128
+_BARE_FORM: Final = 1
 _HALF_FORM: Final = 3
 _PAYLOAD_FORM: Final = 4
 _U16: Final = 0xFFFF
@@ -99,6 +100,9 @@ class SyntheticKernel:
 
     max_cluster_blocks: int | None = None
     """The most blocks that a cluster may have."""
+
+    grid_counts_clusters: bool = False
+    """Whether a launch's grid counts clusters instead of blocks."""
 
     registers: int | None = 32
     """Registers of one thread; None writes no count."""
@@ -168,6 +172,7 @@ class SyntheticKernel:
             required_threads=self.required_threads,
             cluster=self.cluster,
             max_cluster_blocks=self.max_cluster_blocks,
+            grid_counts_clusters=self.grid_counts_clusters,
             registers=self.registers,
             static_smem_bytes=self.static_smem_bytes,
             local_bytes=self.local_bytes,
@@ -335,6 +340,8 @@ def _kernel_records(kernel: SyntheticKernel, symbol: int, arch: str) -> list[Att
     if kernel.max_cluster_blocks is not None:
         payload = struct.pack("<I", kernel.max_cluster_blocks)
         records.append(Attribute(_PAYLOAD_FORM, Key.MAX_CLUSTER_RANK, 0, payload))
+    if kernel.grid_counts_clusters:
+        records.append(Attribute(_BARE_FORM, Key.GRID_OF_CLUSTERS, 0, b""))
     if info.parameter_base is not None:
         records.append(Attribute(_HALF_FORM, Key.CBANK_PARAM_SIZE, info.parameter_bytes, b""))
         payload = struct.pack("<IHH", symbol, info.parameter_base, info.parameter_bytes)

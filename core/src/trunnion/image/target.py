@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 from trunnion.errors import CorruptArtifactError
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
 
-__all__ = ["assembling_capabilities", "can_assemble", "can_run", "image_target", "running_capabilities"]
+__all__ = [
+    "assembling_capabilities",
+    "can_assemble",
+    "can_run",
+    "image_target",
+    "real_number",
+    "running_capabilities",
+    "virtual_arch",
+]
 
 _ELF = b"\x7fELF"
 _ANY = 9999
 
 
 def image_target(image: bytes) -> str:
-    """Return the architecture of a cubin, or the target of PTX: ``"sm_90a"``; empty if it cannot be read.
+    """Return what an image was compiled for: ``"sm_90a"``, or of PTX ``"compute_90a"``; empty if it cannot be read.
 
     Parameters
     ----------
@@ -21,9 +31,32 @@ def image_target(image: bytes) -> str:
         The whole of it.
     """
     try:
-        return read_cubin(image).arch if image.startswith(_ELF) else read_ptx(image).target
+        return read_cubin(image).arch if image.startswith(_ELF) else virtual_arch(read_ptx(image).target)
     except CorruptArtifactError:
         return ""
+
+
+def virtual_arch(target: str) -> str:
+    """Return the architecture that PTX was compiled for, as people ask for it: ``"compute_90a"``.
+
+    Parameters
+    ----------
+    target
+        What the text says, which is of the same form as a real architecture: ``"sm_90a"``.
+    """
+    return f"compute_{target.removeprefix('sm_')}"
+
+
+def real_number(arch: str) -> int | None:
+    """Return the number of a real architecture, whose code runs on its own devices: 90 of ``"sm_90a"``; else None.
+
+    Parameters
+    ----------
+    arch
+        A target's architecture, such as a virtual one, whose code runs on all later devices too.
+    """
+    found = re.fullmatch(r"sm_(\d{2,})[af]?", arch, re.ASCII)
+    return int(found[1]) if found else None
 
 
 def can_run(arch: str, capability: tuple[int, int]) -> bool:

@@ -41,7 +41,10 @@ _TOO_SMALL = {
         "a device that holds all blocks of a cooperative launch at once",
         "",
     ),
-    "CUDA_ERROR_INVALID_CLUSTER_SIZE": ("a device that can run clusters of that size", ""),
+    "CUDA_ERROR_INVALID_CLUSTER_SIZE": (
+        "a device that can run clusters of that size",
+        "where the kernel was compiled for a cluster (program.kernels says which), the grid has to be a multiple of it",
+    ),
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
         "a driver that is at least as new as the compiler that made the PTX",
         "update the driver, or compile to a cubin, for a real architecture such as target='sm_90a'",
@@ -80,6 +83,12 @@ _ADVICE = {
     "CUDA_ERROR_NO_DEVICE": "no CUDA device is visible: is CUDA_VISIBLE_DEVICES empty?",
     "CUDA_ERROR_INVALID_HANDLE": "a handle is stale or of another device: is the stream one of the tensors' device?",
 }
+
+
+_LAUNCH_ADVICE = {
+    "CUDA_ERROR_INVALID_VALUE": "has the block more threads than the kernel was compiled for (program.kernels says)?"
+}
+"""Likewise of launches alone: what of them only a call decides, no build compares with the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +173,8 @@ def status_error(
     if name in _TOO_SMALL:
         requirement, hint = _TOO_SMALL[name]
         return DeviceRequirementError(requirement, f"{name} of {call}: {explanation}", hint)
-    advice = _capture_advice(call, name, stream) if code in _CAPTURE else _ADVICE.get(name, "")
+    known = _ADVICE | _LAUNCH_ADVICE if call == "cuLaunchKernelEx" else _ADVICE
+    advice = _capture_advice(call, name, stream) if code in _CAPTURE else known.get(name, "")
     explained = "; ".join(part for part in (explanation, advice) if part)
     if code in _CAPTURE:
         return CaptureError(f"{call} failed with {name} ({code}): {explained}")

@@ -34,13 +34,10 @@ class ImageKernel:
     parameters: tuple[ImageParameter, ...]
     """The parameter table, by ordinal."""
 
-    block: tuple[int, int, int] | None = field(default=None, compare=False)
-    """The threads that each block must have, if it was compiled for just so many; None: nothing is known."""
-
     dynamic_smem_bytes: int = field(default=0, compare=False)
     """The dynamic shared memory that a block uses, in bytes, as far as the compiler found out.
 
-    This and `block` are compared when a program is built; an artifact does not hold them."""
+    It is compared when a program is built; an artifact does not hold it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,9 @@ def _check_cluster(shape: Shape) -> tuple[int, int, int] | None:
             f"a cluster of {math.prod(cluster)} blocks, from 1 to {limit} is allowed "
             f"(NON_PORTABLE_CLUSTER_SIZE_ALLOWED raises {PORTABLE_CLUSTER} to {LARGEST_CLUSTER})",
         )
-    if any(extent % width for extent, width in zip(shape.grid, cluster, strict=True)):
+    # Where the grid counts clusters, any will do (measured: an H100, driver 580).
+    counted = ONE_BLOCK if shape.kernel.info.grid_counts_clusters else cluster
+    if any(extent % width for extent, width in zip(shape.grid, counted, strict=True)):
         raise Refusal(Status.INVALID_CLUSTER_SIZE, f"a grid of {shape.grid} is no multiple of {cluster}")
     return cluster
 

@@ -7,7 +7,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from trunnion.image.target import can_assemble, can_run
+from trunnion.image.target import can_assemble, can_run, virtual_arch
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
 from trunnion.sim.graph import Edge, GraphNode, NodeKind
 from trunnion.sim.status import Refusal, Status
@@ -256,7 +256,7 @@ class Library:
         have = " and ".join(dict.fromkeys(device.arch.name for device in devices))
         raise Refusal(
             Status.NO_BINARY_FOR_GPU,
-            f"the image is for {self.target or self.info.arch}, the device is {have}",
+            f"the image is for {virtual_arch(self.target) if self.target else self.info.arch}, the device is {have}",
         )
 
 
@@ -300,8 +300,10 @@ class Kernel:
     def initial(self, device: Device, attribute: FunctionAttribute) -> int:
         """Return the value of a settable attribute that nobody set."""
         if attribute is FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            portable = device.attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK)
-            return portable - self.info.static_smem_bytes
+            static, portable = self.info.static_smem_bytes, DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK
+            if static > device.attribute(portable):  # measured: an H100, driver 580
+                portable = DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+            return device.attribute(portable) - static
         return -1 if attribute is FunctionAttribute.PREFERRED_SHARED_MEMORY_CARVEOUT else 0
 
 

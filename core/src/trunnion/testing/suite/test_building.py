@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -25,7 +25,9 @@ from trunnion.testing.strategies import Scenario, programs, scenarios
 from trunnion.testing.ways import taken_up
 
 if TYPE_CHECKING:
-    from trunnion.model.plan import LaunchPlan
+    from collections.abc import Iterator
+
+    from trunnion.model.plan import LaunchPlan, PlannedLaunch
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
@@ -35,11 +37,18 @@ __all__: list[str] = []
 def _with_parameters(image: DeviceImage, index: int, parameters: tuple[ImageParameter, ...]) -> DeviceImage:
     kernels = list(image.kernels)
     kernels[index] = ImageKernel(kernels[index].name, kernels[index].symbol, parameters)
-    data = synthetic_cubin(
-        [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels],
-        image.target.arch,
-    )
-    return replace(image, data=data, kernels=tuple(kernels))
+    return _bounded(replace(image, kernels=tuple(kernels)), index)
+
+
+def _bounded(image: DeviceImage, index: int, **bounds: Any) -> DeviceImage:
+    """Return an image that describes its kernels as its table does, one of them with bounds."""
+    described = [
+        SyntheticKernel(
+            name=kernel.symbol, parameters=kernel.parameters, **(bounds if place == index else {})
+        )
+        for place, kernel in enumerate(image.kernels)
+    ]
+    return replace(image, data=synthetic_cubin(described, image.target.arch))
 
 
 @law(
@@ -50,12 +59,12 @@ def _with_parameters(image: DeviceImage, index: int, parameters: tuple[ImagePara
 def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
     """A kernel that takes other parameters than the program passes is refused at the build, by kernel and ordinal.
 
-    One that was compiled for another block is refused by the launch and the axis.
+    One that was compiled for another block, for fewer threads or for another cluster is refused by the launch's field.
     """
     program = example[0].program
     image = synthetic_image(program)
     index = example[1] % len(image.kernels)
-    _check_block(harness, program.plan(), image, index)
+    _check_bounds(harness, program.plan(), image, index)
     kernel = image.kernels[index]
     ordinal = (example[2] + 1) % (len(kernel.parameters) + 1) - 1
     if ordinal < 0:
@@ -75,23 +84,31 @@ def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
     harness.violation(f"kernel {kernel.name!a} takes {changed}, and the build went through")
 
 
-def _check_block(harness: Harness, plan: LaunchPlan, image: DeviceImage, index: int) -> None:
-    """Require that a kernel which was compiled for some block is launched with no other, and with that one."""
+def _check_bounds(harness: Harness, plan: LaunchPlan, image: DeviceImage, index: int) -> None:
+    """Require that a kernel with bounds of its own is launched within them alone."""
     launch = next(one for one in plan.launches if one.kernel == index)
-    x, y, z = (one.value if isinstance(one, Const) else 0 for one in launch.block)
     match_launches(plan, image)
-    for axis, block in enumerate(((1025, y, z), (x, 1025, z), (x, y, 65))):
-        if 0 in block[:axis]:  # which a call decides, and so is refused first
-            return
-        kernels = list(image.kernels)
-        kernels[index] = replace(kernels[index], block=block)
+    for field, bounds in _unfitting(launch):
         try:
-            match_launches(plan, replace(image, kernels=tuple(kernels)))
+            match_launches(plan, _bounded(image, index, **bounds))
         except ProgramError as error:
-            place = f"launches[{launch.index}].block[{axis}]"
+            place = f"launches[{launch.index}].{field}"
             harness.require(error.field == place, f"named {error.field}, expected {place}")
             continue
-        harness.violation(f"launch {launch.index} has another block than its kernel's {block}")
+        harness.violation(f"launch {launch.index} went through, where its kernel has {bounds}")
+
+
+def _unfitting(launch: PlannedLaunch) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield bounds of a kernel that a launch does not keep to, each with the field that has to be named."""
+    x, y, z = (one.value if isinstance(one, Const) else 0 for one in launch.block)
+    for axis, block in enumerate(((1025, y, z), (x, 1025, z), (x, y, 65))):
+        if 0 not in block[:axis]:  # which a call decides, and so is refused first
+            yield f"block[{axis}]", {"required_threads": (block[0], block[1] or 1, block[2] or 1)}
+    if x * y * z > 1:
+        yield "block", {"max_threads": (x * y * z - 1, 1, 1)}
+    cluster = launch.attribute("cluster")
+    if cluster:
+        yield "cluster", {"cluster": (cluster[0] + 1, *cluster[1:])}
 
 
 @law("B2", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)

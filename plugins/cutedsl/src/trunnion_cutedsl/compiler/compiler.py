@@ -166,7 +166,6 @@ def _kernels(
                 signature.name,
                 symbol,
                 kernel.parameters,
-                block=kernel.required_threads,
                 dynamic_smem_bytes=fact.dynamic_smem_bytes,
             )
         )

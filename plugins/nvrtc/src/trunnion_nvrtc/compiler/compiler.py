@@ -14,6 +14,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import ProgramError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import PtxInfo, read_ptx
+from trunnion.image.target import virtual_arch
 from trunnion.image.variables import image_variables
 from trunnion.storage.stamps import witness
 from trunnion.toolchain.device import device_arch
@@ -282,7 +283,7 @@ def _check_arch(job: Job, info: CubinInfo | PtxInfo) -> None:
     """Refuse an image for another architecture than the one that was asked for."""
     if not (job.compiles or job.links):
         return  # finished code is taken as it is, and an older architecture's may run
-    name = info.target if isinstance(info, PtxInfo) else info.arch
+    name = virtual_arch(info.target) if isinstance(info, PtxInfo) else info.arch
     found = Architecture.parse(name)
     if found is None or found.number != job.arch.number:
         raise ProgramError(

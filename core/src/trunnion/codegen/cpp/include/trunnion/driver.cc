@@ -53,10 +53,14 @@ static bool word_behind(const void* image, size_t nbytes, const char* mark, char
 
 void ImageTarget::read(const void* image, size_t nbytes) {
   const char* const marks[] = {".target ", "-arch ", "-arch="};
-  for (const char* mark : marks) {
-    if (word_behind(image, nbytes, mark, text)) return;
-  }
+  char word[16] = {};
   text[0] = 0;
+  for (const char* mark : marks) {
+    if (!word_behind(image, nbytes, mark, word)) continue;
+    // PTX says a virtual architecture as if it were the real one.
+    std::snprintf(text, sizeof text, "%s%s", *mark == '.' ? "compute" : "sm", word + 2);
+    return;
+  }
 }
 
 // What the image is for, and what each device is.

@@ -101,9 +101,9 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuTensorMapEncodeIm2col", 12000},
 };
 
-// What a program's image is for, for messages: "sm_90a"; empty if it does not say.
+// What a program's image is for, for messages: "sm_90a", of PTX "compute_90a"; empty if it does not say.
 struct ImageTarget {
-  char text[16] = {};
+  char text[24] = {};
 
   void read(const void* image, size_t nbytes);
 };
