@@ -158,6 +158,10 @@ def test_an_error_names_its_code_and_says_what_to_do():
         "CUDA_ERROR_NO_BINARY_FOR_GPU",
     )
     assert "pass target=" in str(error)
+    assert "bundle.on(name, device)" in str(error)
+    later = driver_error("cuLibraryLoadData", cu.CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+    assert "update the driver" in str(later)
+    assert "target='sm_90a'" in str(later)
     assert "CUDA_ERROR_NO_BINARY_FOR_GPU (209)" in str(error)
     plain = driver_error("cuLaunchKernelEx", cu.CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     assert (plain.call, plain.code) == ("cuLaunchKernelEx", 701)
