@@ -14,12 +14,12 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.image.cubin import read_cubin
-from trunnion.image.layout import pack_parameters_for
+from trunnion.image.layout import pack_parameters_for, place_parameters
 from trunnion.image.shared_memory import MOST_STATIC_SMEM, most_block_smem
 from trunnion.model.expr import Const
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
     from trunnion.contract.spec import Target
@@ -183,8 +183,19 @@ def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None
     wanted = pack_parameters_for(((p.size, p.alignment) for p in declared), target)
     for ordinal, (said, place, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
         if said.size != real.size or place.offset != real.offset:
-            meant = _meant(said, real)
+            meant = _counted(real, declared, target) + _meant(said, real)
             raise ParameterMismatchError(kernel.name, ordinal, _said(said, place), _real(real) + meant)
+
+
+def _counted(real: ImageParameter, declared: Sequence[KernelParameter], target: Target) -> str:
+    """Return why a parameter is at an odd offset: alignment applies to its place in the constant bank."""
+    if target.kind != "cuda":
+        return ""
+    base = place_parameters(((p.size, p.alignment) for p in declared), target.arch).base
+    at = base + real.offset
+    if real.offset % (at & -at) == 0:
+        return ""
+    return f" (byte {at} of the constant bank, a multiple of {at & -at}: parameters begin at {base})"
 
 
 def _meant(said: KernelParameter, real: ImageParameter) -> str:
