@@ -227,11 +227,12 @@ except OSError:
     pass  # none on this machine: the bindings say so themselves
 else:
     cu.cuInit = cuInit
-from trunnion.errors import BackendUnavailableError
+from trunnion.errors import DeviceRequirementError
 from trunnion_nvrtc.backend.driver import CudaDriver
 try:
     CudaDriver()
-except BackendUnavailableError as error:
+except DeviceRequirementError as error:
+    assert error.refusal == "no-driver"
     assert isinstance(error.__cause__, RuntimeError), error.__cause__
     print(error)
 """

@@ -25,7 +25,7 @@ from trunnion.errors import (
     UnknownProgramError,
     shorten,
 )
-from trunnion.messages import describe
+from trunnion.messages import describe, quoted
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry
 from trunnion.signing.message import ARTIFACT, BUNDLE
@@ -369,7 +369,7 @@ def _read_index(file: Path, *, trusting: bool) -> bytes:
 def _remedy(name: str, arch: str) -> str:
     """Return what to do where no variant fits a device, which is of an architecture, or is not there."""
     other = (
-        f" (target={arch!r}), or ask for another device's, which is .on({shorten(name)}, device)"
+        f" (target={quoted(arch)}), or ask for another device's, which is .on({shorten(name)}, device)"
         if arch
         else ""
     )
