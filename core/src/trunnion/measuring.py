@@ -22,7 +22,7 @@ from trunnion.errors import (
 from trunnion.image.elf import read_elf
 from trunnion.model.code import DeviceCode
 from trunnion.model.fields import place
-from trunnion.model.member_kind import MemberKind, unlike
+from trunnion.model.member_kind import MemberKind, passed_by, unlike
 from trunnion.model.plan import KernelParameter, KernelSignature
 from trunnion.model.struct import Array, Struct, layout_of
 from trunnion.registry import Registry, default_registry
@@ -319,7 +319,7 @@ def _measured_value(value: Argument | Array, path: str, numbers: _Numbers) -> Ar
 
 
 def _expect_kind(value: Argument | Array, path: str, member: MemberKind) -> None:
-    given = unlike(value, member)
+    given = unlike(passed_by(value), member)
     if given is not None:
         raise ProgramError(
             f"got {given}, where the member is {member.text}; pass such a one, or say offsets={{...}} if its bytes "

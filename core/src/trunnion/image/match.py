@@ -15,6 +15,7 @@ from trunnion.errors import (
 )
 from trunnion.image.cubin import read_cubin
 from trunnion.image.layout import pack_parameters_for, place_parameters
+from trunnion.image.mangled import match_kinds
 from trunnion.image.shared_memory import MOST_STATIC_SMEM, most_block_smem
 from trunnion.model.expr import Const
 
@@ -104,6 +105,8 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
 
     Raises
     ------
+    ParameterMismatchError
+        If a kernel's mangled name tells a parameter of another kind than what is passed: a float for an integer.
     ProgramError
         If a block has other threads than the kernel was compiled for, or a launch gives it less dynamic shared memory
         than it uses; or if the image lacks a kernel.
@@ -113,6 +116,7 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
     for launch in plan.launches:
         kernel = _kernel(image, launch.kernel, plan.kernels[launch.kernel].name)
         _match_block(launch, kernel)
+        match_kinds(plan, launch, kernel)
         least = max(launch.dynamic_smem_bytes.bounds.low, 0)  # a call with fewer than 0 bytes is refused
         if not launch.deferred:
             _match_room(least, kernel, image)

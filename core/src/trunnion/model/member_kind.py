@@ -1,4 +1,4 @@
-"""Of which kind a member of a C++ struct is, and whether what a launch passes there is of it: sizes alone hide that."""
+"""Of which kind a parameter or a member is in C++, and whether what a launch passes is of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from trunnion.model.launch import Argument
     from trunnion.model.struct import Array
 
-__all__ = ["MemberKind", "unlike"]
+__all__ = ["ADDRESS", "MemberKind", "passed_by", "unlike"]
+
+ADDRESS = "a pointer"
+"""What is passed where it is no number but an address."""
 
 _BARE_FLOAT = 4
 """From so many bytes on a float has a type of the language itself; a smaller one travels as its bits too."""
@@ -46,37 +49,40 @@ _TEXTS = {
     MemberKind.SIGNED: "an integer",
     MemberKind.UNSIGNED: "an unsigned integer",
     MemberKind.FLOATING: "a floating-point number",
-    MemberKind.POINTER: "a pointer",
+    MemberKind.POINTER: ADDRESS,
 }
 _INTEGERS = frozenset((MemberKind.SIGNED, MemberKind.UNSIGNED))
 
 
-def unlike(argument: Argument | Array, member: MemberKind) -> str | None:
-    """Return what an argument is, where a member is plainly no such thing; None where it may be.
+def unlike(passed: DType | str | None, member: MemberKind) -> str | None:
+    """Return what is passed, where a member is plainly no such thing; None where it may be.
 
     An address may be an unsigned integer, as ``CUdeviceptr`` is; a float of less than 32 bits may be an integer, its
-    bits. Of a class, a view, a tensor map and bytes of the caller nothing is said: their size alone is compared.
+    bits.
+
+    Parameters
+    ----------
+    passed
+        The type of a number, `ADDRESS`, or None for what nothing is said of.
+    member
+        What the compiler says of it.
+    """
+    if passed is None or member is MemberKind.OTHER or member in _fitting(passed):
+        return None
+    return str(passed)
+
+
+def passed_by(argument: Argument | Array) -> DType | str | None:
+    """Return the type of a number, `ADDRESS`, or None of all else: a view, a tensor map, the caller's bytes.
 
     Parameters
     ----------
     argument
-        What a launch passes there, of the member's size.
-    member
-        What the compiler says of it.
+        What a launch passes, or a field of it.
     """
-    if member is MemberKind.OTHER:
-        return None
-    passed = _passed(argument)
-    if passed is None:
-        return None
-    return None if member in _fitting(passed) else str(passed)
-
-
-def _passed(argument: Argument | Array) -> DType | str | None:
-    """Return the type of a number, a word for an address, None for all else."""
     match argument:
         case Memory() | MovedAddress() | PointerParam() | ModuleVariable() | Constant(dtype=None):
-            return MemberKind.POINTER.text
+            return ADDRESS
         case Constant() | ScalarParam():
             return argument.dtype
         case FloatCast() | Cast():
