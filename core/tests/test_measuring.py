@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ def test_elements_of_an_array_may_name_different_members_if_all_say_how_large_th
     with pytest.raises(ProgramError, match=r"say nbytes= and alignment=, or ask measured\(\)") as caught:
         array(struct(a), struct(b), struct(c))
     assert caught.value.field == "array[2]"
-    equal = {"nbytes": 16, "alignment": 8}
+    equal: dict[str, Any] = {"nbytes": 16, "alignment": 8}
     alike = array(*(struct(one, **equal) for one in (a, b, c)))
     each = array(*(measured(struct(one), "E", code) for one in (a, b, c)))
     for value in (alike, each):
@@ -120,6 +121,116 @@ def test_what_does_not_fit_is_refused_by_field(value: Struct, name: str, field: 
         measured(value, name, CODE)
     assert caught.value.field.endswith(field)
     assert name in caught.value.field
+
+
+KINDS = """
+enum class Mode : unsigned char { a, b };
+class Half { unsigned short bits; };
+struct Kinds {
+  float f; int i; const float* p; long long l; unsigned long long u; double d; const volatile unsigned c; Mode mode;
+  Half h; unsigned short bits; bool flag; float many[2]; float2* pairs; int& r;
+};
+"""
+
+
+def kinds_of(*fields: tuple[str, Any]) -> Struct:
+    return measured(struct(*fields), "Kinds", DeviceCode("cuda", "struct float2;" + KINDS, target="sm_90a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("f", const(1, "int32"), "got int32, where the member is a floating-point number"),
+        ("f", N.cast("uint32"), "got uint32, where the member is a floating-point number"),
+        ("i", const(0.5, "float32"), "got float32, where the member is an integer"),
+        ("i", trunnion.real(N).cast("float32"), "got float32, where the member is an integer"),
+        ("c", const(0.5, "float32"), "got float32, where the member is an unsigned integer"),
+        ("p", const(1, "int64"), "got int64, where the member is a pointer"),
+        ("p", N, "got int64, where the member is a pointer"),
+        ("p", const(1j, "complex64"), "got complex64, where the member is a pointer"),
+        ("pairs", const(0.5, "float64"), "got float64, where the member is a pointer"),
+        ("l", const(None), "got a pointer, where the member is an integer"),
+        ("d", const(None), "got a pointer, where the member is a floating-point number"),
+        ("d", N, "got int64, where the member is a floating-point number"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_though_its_size_fits(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ProgramError, match=message) as caught:
+        kinds_of((name, value))
+    assert caught.value.field == f"'Kinds'.field {name!r}"
+    assert "say offsets=" in str(caught.value)
+
+
+def test_a_kind_is_compared_within_an_array_too() -> None:
+    with pytest.raises(ProgramError, match="got int32, where") as caught:
+        kinds_of(("many", array(const(1.0, "float32"), const(1, "int32"))))
+    assert caught.value.field == "'Kinds'.field 'many[1]'"
+
+
+def test_what_may_be_meant_is_taken() -> None:
+    """An address as ``CUdeviceptr``, a float of 16 bits as its bits, an enumeration's number, signs of all kinds."""
+    p = ProgramBuilder("p", CODE)
+    x, scale = p.input("x", "float32", (N,)), p.scalar("scale", "float32")
+    found = kinds_of(
+        ("f", scale), ("i", const(1, "uint32")), ("p", x), ("u", x.at(1)), ("l", N),
+        ("c", N.cast("int32")), ("mode", const(1, "uint8")), ("h", const(1.0, "float16")),
+        ("d", (trunnion.real(N) / 2).cast("float64")),
+        ("bits", const(1.0, "bfloat16")), ("flag", const(True, "bool")), ("pairs", const(None)),
+    )  # fmt: skip
+    assert found.places[:4] == (0, 4, 8, 24)
+
+
+HOLES = """
+struct Inner { int a; int b; };
+struct alignas(16) Vector { float v[4]; };
+struct Holes { char c; const float* x; int n; float eps; Inner inner[2]; Vector last; int tail; alignas(32) int far; };
+"""
+
+
+@pytest.mark.parametrize(
+    ("left", "field", "hole"),
+    [
+        ("x", "", "bytes 1 to 15 of 128, behind 'c'"),
+        ("eps", "", "bytes 20 to 23 of 128, behind 'n'"),
+        ("last", "", "bytes 40 to 63 of 128, behind 'inner'"),
+        ("far", "", "bytes 68 to 127 of 128, behind 'tail'"),
+        ("inner[1].b", ".field 'inner[1]'", "bytes 4 to 7 of 8, behind 'inner[1].a'"),
+        ("inner[1].a", ".field 'inner[1]'", "bytes 0 to 3 of 8, at its start"),
+    ],
+)
+def test_a_member_that_nobody_names_is_refused_where_all_have_to_be(left: str, field: str, hole: str) -> None:
+    x = ProgramBuilder("p", CODE).input("x", "float32", (N,))
+    one, real = const(1, "int32"), const(1.0, "float32")
+
+    def element(index: int) -> Struct:
+        named = [(name, one) for name in "ab" if f"inner[{index}].{name}" != left]
+        return struct(*named, nbytes=8, alignment=4)
+
+    fields = [
+        ("c", const(1, "int8")), ("x", x), ("n", one), ("eps", real), ("inner", array(element(0), element(1))),
+        ("last", struct(("v", array(*[real] * 4)), alignment=16)), ("tail", one), ("far", one),
+    ]  # fmt: skip
+    code = DeviceCode("cuda", HOLES, target="sm_90a")
+    given = struct(*(pair for pair in fields if pair[0] != left))
+    assert measured(given, "Holes", code).layout.nbytes == 128
+    with pytest.raises(ProgramError, match=re.escape(hole)) as caught:
+        measured(given, "Holes", code, complete=True)
+    assert caught.value.field == f"'Holes'{field}"
+
+
+def test_padding_is_no_member_that_is_missing() -> None:
+    code = DeviceCode("cuda", "struct P { char c; double d; short s; alignas(32) int a; };", target="sm_90a")
+    fields = [
+        ("c", const(1, "int8")),
+        ("d", const(1.0, "float64")),
+        ("s", const(1, "int16")),
+        ("a", const(1, "int32")),
+    ]
+    assert measured(struct(*fields), "P", code, complete=True).places == (0, 8, 16, 32)
+    nothing = DeviceCode("cuda", "struct E {}; struct T { E e; int a; };", target="sm_90a")
+    assert measured(struct(("e", struct()), fields[3]), "T", nothing, complete=True).places == (0, 4)
+    with pytest.raises(ArgumentTypeError, match="a bool"):
+        measured(struct(*fields), "P", code, complete=1)  # type: ignore[arg-type]  # which it checks
 
 
 def test_a_name_that_is_no_member_is_refused() -> None:
@@ -170,7 +281,7 @@ def test_an_image_without_the_numbers_is_refused_and_a_target_is_asked_for() -> 
         )
     )  # fmt: skip
     said: dict[str, Any] = {"registry": registry, "options": {"blind": {"fast": True}}}
-    with pytest.raises(CorruptArtifactError, match="no 4 numbers"):
+    with pytest.raises(CorruptArtifactError, match="no 6 numbers"):
         measured(struct(("n", N)), "T", DeviceCode("cuda", "//"), target="sm_90a", **said)
     with pytest.raises(DeviceRequirementError, match="name one"):
         measured(struct(("n", N)), "T", DeviceCode("cuda", "//"), **said)

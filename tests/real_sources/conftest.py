@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import pytest
+from real_programs import convolution, cutlass_gemm, flash_attention, kittens_gemm, paged_decode
+from real_programs.copies import none_at_all
 
 import trunnion
+
+COPIES = (
+    convolution.COPY, paged_decode.COPY, kittens_gemm.COPY, cutlass_gemm.COPY, flash_attention.COPY,
+    flash_attention.CUTLASS,
+)  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session):
+    """Say once, instead of by an error of each test, that there is no copy at all."""
+    if not all(Path(arg.partition("::")[0]).name == "test_copies.py" for arg in session.config.args):
+        missing = none_at_all(COPIES)
+        if missing:
+            raise pytest.UsageError(missing)
 
 
 @functools.cache

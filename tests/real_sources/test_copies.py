@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 from real_programs import convolution, cutlass_gemm, flash_attention, kittens_gemm, paged_decode, reduction
-from real_programs.copies import VARIABLE, Copy, MissingCopyError
+from real_programs.copies import VARIABLE, Copy, MissingCopyError, none_at_all
 from real_programs.excerpts import before, without_functions
 
 SUBJECTS = (convolution, reduction, paged_decode, kittens_gemm, cutlass_gemm, flash_attention)
 COPY = Copy("some", "1.0", "https://example.org/some", "v1.0", ("a.h", "b.h"))
-CLONE = "git clone https://example.org/some {0}/some-1.0 && git -C {0}/some-1.0 checkout v1.0"
+CLONE = (
+    "git init {0}/some-1.0 && git -C {0}/some-1.0 fetch --depth 1 https://example.org/some v1.0 && "
+    "git -C {0}/some-1.0 checkout FETCH_HEAD"
+)
 
 
 def test_no_folder_of_copies(monkeypatch):
@@ -30,6 +33,17 @@ def test_a_copy_that_lacks_a_file(monkeypatch, tmp_path):
     assert COPY.folder() == tmp_path / COPY.name
     assert COPY.text("a.h") == "int a;"
     assert COPY.includes("", "x")[1] == f"--include-path={tmp_path}/some-1.0/x"
+
+
+def test_no_copy_at_all_is_said_once(monkeypatch, tmp_path):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert none_at_all(
+        (COPY,)
+    ) == f"{VARIABLE} names no folder of copies; get one, or all of them:\n" + CLONE.format("FOLDER")
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert none_at_all((COPY, COPY)).split("\n")[1:] == [CLONE.format(tmp_path)] * 2
+    (tmp_path / COPY.name).mkdir()
+    assert not none_at_all((COPY,))
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.COPY.name)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import DeviceRequirementError, DriverError
-from trunnion.model.plan.refusals import INTEGER_RANGE
+from trunnion.model.plan.refusals import INTEGER_RANGE, NO_DRIVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,8 +82,7 @@ class _Driver:
         try:
             self._library = ctypes.CDLL(_SONAME)
         except OSError as error:
-            hint = "install NVIDIA's driver, or simulate one: trunnion.sim.start()"
-            raise DeviceRequirementError("a CUDA driver", f"none: {error}", hint) from error
+            raise NO_DRIVER(error) from error
 
     def __call__(self, name: str, *arguments: Any) -> None:
         try:

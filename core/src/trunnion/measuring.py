@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct as packing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect, expect_text
@@ -22,6 +22,7 @@ from trunnion.errors import (
 from trunnion.image.elf import read_elf
 from trunnion.model.code import DeviceCode
 from trunnion.model.fields import place
+from trunnion.model.member_kind import MemberKind, passed_by, unlike
 from trunnion.model.plan import KernelParameter, KernelSignature
 from trunnion.model.struct import Array, Struct, layout_of
 from trunnion.registry import Registry, default_registry
@@ -42,6 +43,8 @@ _NUMBERS: Final = "trunnion_measured_numbers"
 _TYPE: Final = "trunnion_measured_type"
 _LANGUAGE: Final = "cuda"
 _IMAGE: Final = "cubin"
+_EMPTY: Final = 1
+"""``sizeof`` of a type without members."""
 _MEMBER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROBE: Final = """
 #ifdef __CUDACC_RTC__
@@ -50,15 +53,34 @@ _PROBE: Final = """
 #define TRUNNION_OFFSET(member) __builtin_offsetof(trunnion_measured_type, member)
 #endif
 using trunnion_measured_type = {type};
+template <class T, bool = __is_enum(T)> struct trunnion_kind {{ enum : unsigned long long {{ is = 0 }}; }};
+template <class T> struct trunnion_kind<T, true> : trunnion_kind<__underlying_type(T)> {{}};
+template <class T> struct trunnion_kind<T&, false> : trunnion_kind<T> {{}};
+template <class T> struct trunnion_kind<const T, false> : trunnion_kind<T> {{}};
+template <class T> struct trunnion_kind<volatile T, false> : trunnion_kind<T> {{}};
+template <class T> struct trunnion_kind<const volatile T, false> : trunnion_kind<T> {{}};
+{kinds}
 extern "C" __device__ __constant__ unsigned long long {numbers}[] = {{
 {values}
 }};
 extern "C" __global__ void {kernel}(unsigned long long* out) {{ *out = {numbers}[*out]; }}
 """
-"""The kernel reads the numbers at a place that no compiler can know, so that it keeps them all.
+"""The kernel reads the numbers at a place that no compiler can know, so that it keeps them all. Kinds have no
+``<type_traits>``, which not every machine has headers for.
 
 NVRTC has neither ``offsetof`` nor its builtin; ``__INTADDR__`` is what its front end's own ``<stddef.h>`` makes of it.
 """
+
+
+_KINDS: Final = (
+    (MemberKind.SIGNED, ("char", "signed char", "short", "int", "long", "long long")),
+    (
+        MemberKind.UNSIGNED,
+        ("unsigned char", "unsigned short", "unsigned int", "unsigned long", "unsigned long long"),
+    ),
+    (MemberKind.UNSIGNED, ("bool", "wchar_t", "char16_t", "char32_t")),
+    (MemberKind.FLOATING, ("float", "double")),
+)
 
 
 def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.compile` takes it
@@ -70,12 +92,13 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
     compiler: str | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     registry: Registry | None = None,
+    complete: bool = False,
 ) -> Struct:
     """Return a struct with the layout that a C++ type has for a device compiler. Needs no device if a target is named.
 
     A probe is compiled with the same code and options; ``sizeof``, ``alignof`` and ``offsetof`` of the type, and of
     what is within it, are read from the image. So templates, base classes and members between the fields have
-    their effect. Members that the struct does not name are 0.
+    their effect. Members that the struct does not name are 0, unless `complete` has them refused.
 
     Parameters
     ----------
@@ -93,12 +116,16 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
         Options of the device compiler, ``{plugin: {option: value}}``, as `compile` takes them.
     registry
         The plugins to choose from; None: those that are installed.
+    complete
+        Refuse bytes that are no field's and no padding: a member that nobody names. One that lies where C would leave
+        padding anyhow, such as a ``char`` before a pointer, cannot be told from it.
 
     Raises
     ------
     ProgramError
-        If a field's name is no member's, or a member has another size than what is passed there, or is not aligned to
-        what that asks for; the field is named. Or if there are options for anybody else.
+        If a field's name is no member's, or a member has another size than what is passed there, is of another kind (a
+        number for a pointer, a float for an integer), or is not aligned to what that asks for; the field is named. Or
+        if members are missing that `complete` asks for, or there are options for anybody else.
     CompileError
         If the compiler refuses the code, or a field is no member of the type.
     UnsupportedFeatureError
@@ -108,6 +135,7 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
     """
     expect(value, Struct, "value", "a Struct: what struct(...) returns")
     expect(code, DeviceCode, "code", "a DeviceCode")
+    expect(complete, bool, "complete", "a bool")
     plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
     places = tuple(_places(value, ""))
     spec = _compiler(plugins, compiler, code)
@@ -121,7 +149,7 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
     )
     numbers = dict(zip(places, _read(device.compile(request), len(places)), strict=True))
     with place(shorten(name)):
-        return _measured(value, "", numbers)
+        return _measured(value, "", _Numbers(numbers, complete))
 
 
 def _places(value: Argument | Array, path: str) -> Iterator[tuple[str, str]]:
@@ -129,8 +157,11 @@ def _places(value: Argument | Array, path: str) -> Iterator[tuple[str, str]]:
     yield "sizeof", path
     if isinstance(value, (Struct, Array)):
         yield "alignof", path
+    else:
+        yield "kind", path
     if path:
         yield "offsetof", path
+        yield "aligned", path
     for inner, one in _members(value, path):
         yield from _places(one, inner)
 
@@ -149,7 +180,7 @@ def _members(value: Argument | Array, path: str) -> list[tuple[str, Argument | A
 def _probe(code: DeviceCode, name: str, places: tuple[tuple[str, str], ...]) -> DeviceCode:
     """Return the code with the probe behind it."""
     values = ",\n".join(_question(operator, path) for operator, path in places)
-    text = _PROBE.format(type=name, numbers=_NUMBERS, values=values, kernel=_KERNEL)
+    text = _PROBE.format(type=name, numbers=_NUMBERS, values=values, kernel=_KERNEL, kinds=_kinds())
     return replace(code, source=str(code.source) + text)
 
 
@@ -157,9 +188,23 @@ def _question(operator: str, path: str) -> str:
     if operator == "offsetof":
         return f"TRUNNION_OFFSET({path})"
     member = f"(({_TYPE}*)nullptr)->{path}"
+    if operator == "kind":
+        return f"trunnion_kind<decltype({member})>::is"
+    if operator == "aligned":
+        return f"__alignof__({member})"
     if operator == "sizeof":
         return f"sizeof({member if path else _TYPE})"
     return f"alignof({f'decltype({member})' if path else _TYPE})"
+
+
+def _kinds() -> str:
+    """Return the lines that tell the kinds of the language's own types."""
+    types = [("T*", "class T", MemberKind.POINTER)]
+    types += [(one, "", kind) for kind, names in _KINDS for one in names]
+    return "\n".join(
+        f"template <{given}> struct trunnion_kind<{one}, false> {{ enum : unsigned long long {{ is = {kind:d} }}; }};"
+        for one, given, kind in types
+    )
 
 
 def _compiler(plugins: Registry, name: str | None, code: DeviceCode) -> CompilerSpec:
@@ -214,20 +259,52 @@ def _read(image: DeviceImage, count: int) -> tuple[int, ...]:
     raise CorruptArtifactError("cubin", f"it has no {count} numbers called {_NUMBERS}")
 
 
-def _measured(value: Struct, path: str, numbers: Mapping[tuple[str, str], int]) -> Struct:
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """What the compiler said."""
+
+    known: Mapping[tuple[str, str], int]
+    """By what was asked of whom."""
+
+    complete: bool
+    """Whether every member has to be named."""
+
+    def __getitem__(self, asked: tuple[str, str]) -> int:
+        return self.known[asked]
+
+
+def _measured(value: Struct, path: str, numbers: _Numbers) -> Struct:
     """Return a struct as the compiler lays it out."""
     start = numbers["offsetof", path] if path else 0
     fields, offsets = [], []
     for (name, _), (inner, one) in zip(value.fields, _members(value, path), strict=True):
         fields.append((name, _measured_value(one, inner, numbers)))
         offsets.append(numbers["offsetof", inner] - start)
+    if numbers.complete and (fields or numbers["sizeof", path] > _EMPTY):
+        _refuse_holes(value, path, numbers)
     return Struct(tuple(fields), tuple(offsets), numbers["sizeof", path], numbers["alignof", path])
 
 
-def _measured_value(
-    value: Argument | Array, path: str, numbers: Mapping[tuple[str, str], int]
-) -> Argument | Array:
-    """Return a field as the compiler lays it out, if it has the size that is passed."""
+def _refuse_holes(value: Struct, path: str, numbers: _Numbers) -> None:
+    """Refuse bytes of a type that no field covers, and that C would not leave free before what comes next anyhow."""
+    start = numbers["offsetof", path] if path else 0
+    stops = sorted(
+        (numbers["offsetof", inner] - start, numbers["aligned", inner], numbers["sizeof", inner], inner)
+        for inner, _ in _members(value, path)
+    )
+    end, behind = 0, "at its start"
+    for at, alignment, size, inner in (*stops, (numbers["sizeof", path], numbers["alignof", path], 0, "")):
+        if at > -(-end // alignment) * alignment:
+            raise ProgramError(
+                f"got no field for bytes {end} to {at - 1} of {numbers['sizeof', path]}, {behind}, expected all but "
+                "padding to be covered; name the members there, or leave out complete=True: then they are 0",
+                field=f"field {shorten(path)}" if path else "",
+            )
+        end, behind = at + size, f"behind {shorten(inner)}"
+
+
+def _measured_value(value: Argument | Array, path: str, numbers: _Numbers) -> Argument | Array:
+    """Return a field as the compiler lays it out, if it has the size and the kind of what is passed."""
     found: Argument | Array = value
     if isinstance(value, Struct):
         found = _measured(value, path, numbers)
@@ -236,4 +313,16 @@ def _measured_value(
     size, passed = numbers["sizeof", path], layout_of(found).nbytes
     if size != passed:
         raise ProgramError(f"got {passed} bytes, where the member has {size}", field=f"field {shorten(path)}")
+    if found is value:
+        _expect_kind(value, path, MemberKind(numbers["kind", path]))
     return found
+
+
+def _expect_kind(value: Argument | Array, path: str, member: MemberKind) -> None:
+    given = unlike(passed_by(value), member)
+    if given is not None:
+        raise ProgramError(
+            f"got {given}, where the member is {member.text}; pass such a one, or say offsets={{...}} if its bytes "
+            "are meant as they are",
+            field=f"field {shorten(path)}",
+        )

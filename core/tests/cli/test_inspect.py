@@ -247,6 +247,19 @@ def test_people_see_the_tables(artifact: Path, capsys: pytest.CaptureFixture[str
     assert 'extern "C" __global__ void vector_add' in out
 
 
+def test_what_kernels_take_stands_beside_what_the_program_passes(
+    artifact: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan is long: below it nobody finds the table of parameters."""
+    assert run(["inspect", str(artifact)]) == 0
+    sections = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line in {"program", "image", "plan", "manifest"}
+    ]
+    assert sections == ["program", "image", "plan", "manifest"]
+
+
 def test_people_see_the_words_of_the_model_and_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["inspect", "hopper_gemm"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -349,10 +362,10 @@ def test_people_see_a_struct_field_by_field(tmp_path: Path, capsys: pytest.Captu
         if line.startswith("\u2502")
     ]
     for offset, size, path, source, description in STRUCT_FIELDS:
-        written, planned, *kernels = [row for row in rows if path in row]
+        written, compiled, planned, kernel = [row for row in rows if path in row]
         assert (written[0], len(written)) == (path, 2)
         assert planned == [str(offset), str(size), path, source]
-        assert kernels == [[str(offset), path, description]] * 2  # in the plan, and beside the image
+        assert compiled == kernel == [str(offset), path, description]  # beside the image, and in the plan
     assert [".rows[0].scale", "param k"] in rows
     assert [".m", "expr cast(int32, (m + 1))"] in rows
 

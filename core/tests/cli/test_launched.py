@@ -198,7 +198,11 @@ def test_a_struct_is_told_field_by_field(capsys: pytest.CaptureFixture[str]) -> 
     data = address(0x1000) + struct_pack("<2f", 0.5, 0.25) + bytes(48) + tiled() + view + bytes(40)
     (row,) = told(p.build(), launched("_k", data, b"\0"))
     built, empty = row["arguments"]
-    assert (built["name"], built["kind"], built["type"]) == ("", "built struct", f"{len(data)} bytes")
+    assert (built["name"], built["kind"], built["type"]) == (
+        "struct(...)",
+        "built struct",
+        f"{len(data)} bytes",
+    )
     assert [(one["path"], one["offset"], one["name"], one["kind"]) for one in built["value"]] == [
         (".x", 0, "x", "tensor"),
         (".ks[0]", 8, "k", "scalar"),

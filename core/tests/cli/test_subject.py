@@ -92,6 +92,15 @@ def test_limits_are_those_of_the_kind(tmp_path: Path, monkeypatch: pytest.Monkey
     assert find_subject(str(tmp_path / "x.cubin")).image == b"four"
 
 
+@pytest.mark.parametrize("name", ["x.fatbin", "x.cubin", "x"])
+def test_a_fatbin_is_no_damaged_cubin(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\x50\xed\x55\xba" + bytes(100))
+    with pytest.raises(
+        ProgramError, match=r"is a fatbin, of several images; expected .*cuobjdump --extract-elf all"
+    ):
+        find_subject(str(tmp_path / name))
+
+
 def test_a_file_that_is_no_json_is_told_what_is_taken(tmp_path: Path) -> None:
     (tmp_path / "p1.py").write_text("import trunnion\n")
     with pytest.raises(ProgramError, match=r"p1\.py.*KernelProgram.to_json.*cubin or PTX"):

@@ -77,7 +77,13 @@ def test_kernels_in_another_order_are_refused_whose_signatures_are_equal(kernels
         ),
         ((INT, POINTER), (BYTE, POINTER), 0, "int32 (4 bytes) at offset 0", "1 byte at offset 0"),
         ((INT, INT, INT), (INT, INT, POINTER), 2, "int32 (4 bytes) at offset 8", "8 bytes at offset 8"),
-        ((POINTER,), (MAP,), 0, "a pointer to float16 (8 bytes) at offset 0", "128 bytes at offset 48"),
+        (
+            (POINTER,),
+            (MAP,),
+            0,
+            "a pointer to float16 (8 bytes) at offset 0",
+            "128 bytes at offset 48 (byte 576 of the constant bank, a multiple of 64: parameters begin at 528)",
+        ),
         (
             (STRUCT,),
             (POINTER,),

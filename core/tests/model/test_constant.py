@@ -67,6 +67,19 @@ def test_every_type_that_travels_goes_through_json_and_the_plan(kind, draws):
     assert [(one.size, one.alignment) for one in plan.kernels[0].parameters] == [(size, size), (8, 8)]
 
 
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (const(0.5, "float32"), "const(0.5, float32)"),
+        (const(True), "const(True, bool)"),
+        (const(1 + 2j, "complex64"), "const((1+2j), complex64)"),
+        (const(None), "const(None)"),
+    ],
+)
+def test_a_constant_s_text_is_what_its_author_wrote(one, text):
+    assert str(one) == text
+
+
 def test_a_null_pointer_is_called_one():
     assert _program(const(None)).plan().kernels[0].parameters == (
         KernelParameter(8, 8, "a null pointer (8 bytes)"),

@@ -322,6 +322,10 @@ def test_a_symbol_that_no_call_could_give_a_value_is_refused(low: int, high: int
         (lambda: N + VECTOR, "its address is moved by at: x.at(offset)"),
         (lambda: VECTOR // 2, "its extents are the symbols of its shape"),
         (lambda: ADDRESS + 8, "compute with it in the kernel"),
+        (lambda: COUNT.cast("int64"), "give it a symbol: scalar('count', 'int32', symbol=n), and write n"),
+        (lambda: VECTOR.cast("int64"), "its extents are the symbols of its shape"),
+        (lambda: VECTOR[N], "its address is moved by at: x.at(offset)"),
+        (lambda: VECTOR[0], "its address is moved by at: x.at(offset)"),
         (lambda: ceildiv(VECTOR, 2), "its extents are the symbols of its shape"),
     ],
 )
@@ -329,6 +333,11 @@ def test_what_an_expression_cannot_do_says_what_can(compare: Callable[[], object
     with pytest.raises(ExprError) as caught:
         compare()
     assert instead in str(caught.value)
+
+
+def test_what_has_no_items_is_no_sequence() -> None:
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(VECTOR)
 
 
 @pytest.mark.parametrize("value", [N == 1, N != 1])

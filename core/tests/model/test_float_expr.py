@@ -101,6 +101,7 @@ def _value(expr: Any, **values: int) -> float:
 )
 def test_an_expression_is_its_operations_as_they_are_written(written: Any, text: str) -> None:
     assert str(written) == text
+    assert str(written.cast("float32")) == f"cast(float32, {text})"
     assert parse_float(text, _symbol) == written
 
 

@@ -122,6 +122,7 @@ def test_a_wrong_field_is_named(fields: dict[str, Any], where: str) -> None:
             "got 2000 to 3000, expected 1 to",
         ),
         (lambda: KernelLaunch("k", (), 1, 32, Const(-8)), "got -8 bytes, expected 0 to"),
+        (lambda: TensorParam("x", "float32", 4), r"expected a sequence, \(4,\) for one dimension"),
         (lambda: TensorParam("x", "float32", N), r"expected a sequence, \(n,\) for one dimension"),
         (
             lambda: TensorParam("x", "float32", ("n",)),

@@ -74,7 +74,14 @@ def test_torch_s_tensors_are_taken_too() -> None:
         ({"init": True}, r"variable 'v'.init: got bool 'True', expected a number that fits int32"),
         ({"init": [[1], 2, 3]}, r"variable 'v'.init\[0\]: got list, expected a number"),
         ({"shape": (0,)}, r"variable 'v'.shape\[0\]: got 0, expected 1 to"),
-        ({"shape": 3}, r"variable 'v'.shape: got 3, expected a sequence of integers"),
+        (
+            {"shape": 3},
+            r"variable 'v'.shape: got 3, expected a sequence of integers, \(3,\) for one dimension",
+        ),
+        (
+            {"shape": symbols("n")[0]},
+            r"variable 'v'.shape: got Symbol, expected a sequence of integers, \(64,\) for one",
+        ),
         ({"shape": (1 << 30, 1 << 30)}, r"variable 'v'.shape: got 4611686018427387904 bytes"),
         ({"dtype": "float31"}, r"variable 'v'.dtype: "),
         ({"name": ""}, "name: got"),

@@ -139,6 +139,17 @@ def test_wrong_layouts_are_refused_by_field_and_number(said: Any, field: str, me
     [
         ([("a", N), ("a", N)], "struct.fields[1]", "two fields are called 'a'"),
         ([("a", 1.5)], "struct.field 'a'", "got float '1.5'"),
+        (
+            [{"a": N}],
+            "struct.fields[0]",
+            "got dict, expected a pair of a name and a value; write struct(*fields.items())",
+        ),
+        ([("a", {"b": N})], "struct.field 'a'", "; fields by name are struct(*fields.items())"),
+        (
+            [("a", [N, N])],
+            "struct.field 'a'",
+            "; values behind one another are a struct's field array(*values)",
+        ),
         ([("a",)], "struct.fields[0]", "expected a pair of a name and a value"),
         (["ab"], "struct.fields[0]", "expected a pair of a name and a value"),
         ([(1, N)], "struct.fields[0]", "expected a text"),

@@ -129,6 +129,27 @@ def test_a_graph_keeps_what_was_allocated_for_it(library, simulator):
     assert simulator.memory.find(address) is not None
 
 
+@pytest.mark.parametrize("kind", ["copy", "fill"])
+def test_a_node_over_memory_that_is_gone_is_called_by_its_kind(library, simulator, tensor, kind):
+    """No kernel ran: it is the graph's copy that reads what was freed since."""
+    import torch
+
+    gone = simulator.runtime.allocate((4,), torch.int32, 0, 0)
+    address, count = gone.data_ptr(), ctypes.c_uint64(4)
+    stream = simulator.new_stream()
+    with simulator.capture(stream) as graph:
+        if kind == "copy":
+            size = ctypes.c_uint64(16)
+            source, target = map(ctypes.c_uint64, (address, tensor.data_ptr()))
+            library.ok("cuMemcpyDtoDAsync_v2", target, source, size, graph.stream)
+        else:
+            library.ok("cuMemsetD32Async", ctypes.c_uint64(address), 3, count, graph.stream)
+    del gone
+    with pytest.raises(DriverError, match="in no live allocation") as caught:
+        graph.launch()
+    assert (caught.value.call, caught.value.code) == (kind, Status.ILLEGAL_ADDRESS)
+
+
 @pytest.mark.parametrize("stream", [0, 1, 2])
 def test_a_default_stream_is_its_devices(simulator, stream):
     if stream != 2:

@@ -45,6 +45,10 @@ static_assert(sizeof(CUtensorMap) == 128 && alignof(CUtensorMap) == 64 && CUDA_V
 static_assert(std::make_index_sequence<4>::size() == 4 &&
                   std::is_same_v<std::make_index_sequence<2>, std::index_sequence<0, 1>>,
               "");
+static_assert(FLT_MAX > 3e38f && FLT_EPSILON == 1.0f / (1 << 23) && DBL_MAX > 1e308 &&
+                  DBL_EPSILON == 1.0 / (1ll << 52) && FLT_MANT_DIG == 24 && DBL_MIN > 0,
+              "");
+static_assert(M_PI > 3.14159 && M_PI_2 * 2 == M_PI && M_LN2 < M_SQRT1_2 && M_E < M_PI, "");
 static_assert(std::max(2, 3) == 3 && std::min(4, 2) == 2 && std::clamp(7, 0, 5) == 5, "");
 template <std::size_t... I>
 __device__ int sum(std::index_sequence<I...>) {
@@ -57,6 +61,10 @@ __device__ T one(T&& x) {
 extern "C" __global__ void k(const __grid_constant__ CUtensorMap map, int* x, CUdeviceptr p, cudaStream_t s,
                              int32_t n) {
   cudaGridDependencySynchronize();
+  std::printf("%d of %f\n", n, M_PI);
+  printf("%f\n", HUGE_VAL + HUGE_VALF + INFINITY);
+  std::memcpy(x + 1, x, std::size_t(4));
+  memset(x + 2, 0, 4);
   assert(x[0] == 0);
   auto pair = std::make_pair(n, 2.0f);
   int a = std::move(pair.first), b = sum(std::make_index_sequence<4>{});

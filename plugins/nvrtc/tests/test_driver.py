@@ -158,6 +158,10 @@ def test_an_error_names_its_code_and_says_what_to_do():
         "CUDA_ERROR_NO_BINARY_FOR_GPU",
     )
     assert "pass target=" in str(error)
+    assert "bundle.on(name, device)" in str(error)
+    later = driver_error("cuLibraryLoadData", cu.CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+    assert "update the driver" in str(later)
+    assert "target='sm_90a'" in str(later)
     assert "CUDA_ERROR_NO_BINARY_FOR_GPU (209)" in str(error)
     plain = driver_error("cuLaunchKernelEx", cu.CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     assert (plain.call, plain.code) == ("cuLaunchKernelEx", 701)
@@ -223,11 +227,12 @@ except OSError:
     pass  # none on this machine: the bindings say so themselves
 else:
     cu.cuInit = cuInit
-from trunnion.errors import BackendUnavailableError
+from trunnion.errors import DeviceRequirementError
 from trunnion_nvrtc.backend.driver import CudaDriver
 try:
     CudaDriver()
-except BackendUnavailableError as error:
+except DeviceRequirementError as error:
+    assert error.refusal == "no-driver"
     assert isinstance(error.__cause__, RuntimeError), error.__cause__
     print(error)
 """

@@ -18,7 +18,7 @@ from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 from trunnion_nvrtc.compiler.headers import host_headers, toolkit_directories
 
 NAMES = sorted(path.name for path in Path(host_headers()).iterdir())
-HANDED_ON = ("array", "bit", "climits", "cmath", "concepts", "functional", "limits", "tuple")
+HANDED_ON = ("array", "bit", "climits", "cmath", "concepts", "functional", "limits", "limits.h", "tuple")
 """Those that are libcu++'s alone."""
 OWN = [name for name in NAMES if name not in HANDED_ON]
 KERNEL = '\nextern "C" __global__ void k(float* x) { x[0] = 1; }'
@@ -30,7 +30,10 @@ static_assert(std::array<int, 3>{1, 2, 3}[2] == 3 && std::plus<>{}(1, 2) == 3);
 #if __cplusplus >= 202002L
 static_assert(std::bit_cast<unsigned>(1.0f) == 0x3F800000 && std::integral<int>);
 #endif
-extern "C" __global__ void k(float* x) { x[0] = std::sqrt(std::abs(x[1])) + std::fmax(x[2], 1.0f); }
+extern "C" __global__ void k(float* x) {
+  x[0] = std::sqrt(std::abs(x[1])) + std::fmax(x[2], 1.0f) + INFINITY + NAN;
+  x[1] = std::memcmp(x, x + 1, 4);
+}
 """
 SOURCE = (Path(__file__).parent / "every_host_header.cu").read_text("utf-8")
 
@@ -61,8 +64,9 @@ def toolkit(request, monkeypatch):
 
 def test_there_are_a_few() -> None:
     assert OWN == [
-        "algorithm", "assert.h", "cassert", "cstddef", "cstdint", "cstdlib", "cuda.h", "cuda_runtime.h",
-        "cuda_runtime_api.h", "stddef.h", "stdint.h", "stdlib.h", "type_traits", "utility",
+        "algorithm", "assert.h", "cassert", "cfloat", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "cuda.h",
+        "cuda_runtime.h", "cuda_runtime_api.h", "float.h", "math.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+        "string.h", "type_traits", "utility",
     ]  # fmt: skip
 
 

@@ -64,5 +64,21 @@ class Copy:
         )
 
     def _how(self, parent: str) -> str:
+        return f"get it: {self.command(parent)}"
+
+    def command(self, parent: str) -> str:
+        """Return the line that makes the copy in a folder, of this version alone: a clone would bring all of them."""
         place = f"{parent}/{self.name}"
-        return f"get it: git clone {self.repository} {place} && git -C {place} checkout {self.revision}"
+        fetch = f"git -C {place} fetch --depth 1 {self.repository} {self.revision}"
+        return f"git init {place} && {fetch} && git -C {place} checkout FETCH_HEAD"
+
+
+def none_at_all(copies: tuple[Copy, ...]) -> str:
+    """Return what to say where there is none of the copies, in one sentence; empty if there is one."""
+    sources = os.environ.get(VARIABLE, "")
+    root = Path(sources).resolve()
+    if sources and any((root / copy.name).is_dir() for copy in copies):
+        return ""
+    where = f"{root} has no copy of another project" if sources else f"{VARIABLE} names no folder of copies"
+    commands = "\n".join(copy.command(str(root) if sources else "FOLDER") for copy in copies)
+    return f"{where}; get one, or all of them:\n{commands}"

@@ -42,7 +42,7 @@ def code() -> DeviceCode:
         "cuda",
         before(COPY.text(COPY.files[0]), "void call_reduceSinglePassMultiBlockCG("),
         name="reductionMultiBlockCG.cu",
-        includes=empty("helper_cuda.h", "helper_functions.h", "math.h", "stdio.h", "string.h"),
+        includes=empty("helper_cuda.h", "helper_functions.h"),
         options=(*COPY.includes(), DEFAULT_DEVICE),
         target="sm_90a",
     )

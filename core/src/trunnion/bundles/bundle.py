@@ -25,7 +25,7 @@ from trunnion.errors import (
     UnknownProgramError,
     shorten,
 )
-from trunnion.messages import describe
+from trunnion.messages import describe, quoted
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry
 from trunnion.signing.message import ARTIFACT, BUNDLE
@@ -268,7 +268,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         raise DeviceRequirementError(
             f"a variant of {shorten(name)} that this machine can use",
             told or "none at all",
-            "build one for it",
+            _remedy(name, Machine(device, self.registry).arch),
         )
 
     def __repr__(self) -> str:
@@ -364,3 +364,13 @@ def _read_index(file: Path, *, trusting: bool) -> bytes:
             shorten(file.name), "is a part of a bundle, or another archive; open its index"
         )
     return data
+
+
+def _remedy(name: str, arch: str) -> str:
+    """Return what to do where no variant fits a device, which is of an architecture, or is not there."""
+    other = (
+        f" (target={quoted(arch)}), or ask for another device's, which is .on({shorten(name)}, device)"
+        if arch
+        else ""
+    )
+    return f"build one for it{other}"

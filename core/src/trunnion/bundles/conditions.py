@@ -84,6 +84,11 @@ class Machine:
         """The device's compute capability; None if there is no driver or no such device."""
         return device_capability(self.device)
 
+    @property
+    def arch(self) -> str:
+        """The device's real architecture, such as ``"sm_90a"``; empty if there is none."""
+        return arch_of(self.capability) if self.capability else ""
+
     @functools.cached_property
     def processor(self) -> str:
         """The processor, such as ``"x86_64"``."""
@@ -100,10 +105,8 @@ def _of_device(machine: Machine, arch: str, fits: Callable[[str, tuple[int, int]
         return f"it is for {shorten(arch)}, and there is no device {machine.device}"
     if not _ARCH.fullmatch(arch):
         return f"this trunnion does not know the architecture {shorten(arch)}"
-    here = arch_of(machine.capability)
-    return (
-        "" if fits(arch, machine.capability) else f"it is for {arch}, and device {machine.device} is {here}"
-    )
+    here = f"device {machine.device} is {machine.arch}"
+    return "" if fits(arch, machine.capability) else f"it is for {arch}, and {here}"
 
 
 def _runs(machine: Machine, arch: str) -> str:

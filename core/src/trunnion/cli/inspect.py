@@ -142,8 +142,11 @@ def _show(document: dict[str, Any]) -> None:
     for section in _SECTIONS:
         if document[section] is not None:
             print_mapping(section, _IN_WORDS.get(section, dict)(document[section]))
-    for image in document["images"] or ():
-        print_mapping("image", image)
+        if (
+            section == "program"
+        ):  # a plan is long: what the kernels take stands beside what the program passes
+            for image in document["images"] or ():
+                print_mapping("image", image)
     for section in ("host_source", "device_source"):
         for source in document[section] or ():
             text = "(binary)" if source["text"] is None else source["text"]

@@ -152,7 +152,7 @@ class Reading:
             {"path": one.path, "offset": one.offset, **self._argument(held, place, one.argument)}
             for place, one in enumerate(argument.fields)
         ]
-        return _said("", "built struct", f"{len(event.parameters[ordinal])} bytes", told)
+        return _said("struct(...)", "built struct", f"{len(event.parameters[ordinal])} bytes", told)
 
     def _map(self, event: Delivered, ordinal: int, memory: MemoryRef) -> dict[str, Any]:
         from trunnion.sim.tensormap import decode

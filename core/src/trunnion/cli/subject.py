@@ -22,13 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Subject", "find_subject"]
 
-_IMAGE_KINDS = {
-    ".cubin": "cubin",
-    ".ptx": "ptx",
-    ".fatbin": "cubin",
-}  # who reads a cubin knows a fatbin by sight
+_IMAGE_KINDS = {".cubin": "cubin", ".ptx": "ptx", ".fatbin": "cubin"}
 _SOURCES = frozenset({".cu", ".cuh", ".cc", ".cpp", ".cxx"})
 _ELF = b"\x7fELF"
+_FATBIN = b"\x50\xed\x55\xba"
 _MACHINE, _CUDA = slice(18, 20), 190  # e_machine, and EM_CUDA
 _TAKEN = "a program as JSON (KernelProgram.to_json writes it), a cubin or PTX file, an artifact's folder or an example"
 
@@ -99,6 +96,11 @@ def _nothing(text: str) -> ProgramError:
 def _file(path: Path, name: str) -> Subject:
     data = _read(path)
     machine = int.from_bytes(data[_MACHINE], "little") if data.startswith(_ELF) else _CUDA
+    if data.startswith(_FATBIN):
+        raise ProgramError(
+            f"{shorten(name)} is a fatbin, of several images; expected {_TAKEN}; take one out of it, with cuobjdump "
+            "--extract-elf all, or make it a part of a program: DeviceCode.from_file"
+        )
     if path.suffix in _IMAGE_KINDS or (data.startswith(_ELF) and machine == _CUDA):
         kind = _IMAGE_KINDS.get(path.suffix, "cubin")
         return Subject(kind="image", name=name, image=data, image_kind=kind)

@@ -16,7 +16,8 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.image.cubin import KernelInfo, read_cubin
-from trunnion.image.layout import pack_parameters_for
+from trunnion.image.layout import pack_parameters_for, place_parameters
+from trunnion.image.mangled import match_kinds
 from trunnion.image.ptx import read_ptx
 from trunnion.image.shared_memory import most_block_smem
 from trunnion.image.target import real_number, running_capabilities
@@ -26,7 +27,7 @@ from trunnion.model.launch_attributes import attribute_row
 from trunnion.model.plan import MapArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
     from trunnion.contract.spec import Target
@@ -115,6 +116,8 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
 
     Raises
     ------
+    ParameterMismatchError
+        If a kernel's mangled name tells a parameter of another kind than what is passed: a float for an integer.
     ProgramError
         If a launch's block, cluster or grid is one that its kernel was not compiled for, whatever a call decides, or it
         gives the kernel less dynamic shared memory than that uses; or if the image lacks a kernel.
@@ -133,6 +136,7 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
             if image.target.kind == "cuda" and not launch.deferred:
                 _match_target(launch, info, image.target.arch)
             _match_smem(launch, kernel, info.name)
+        match_kinds(plan, launch, kernel)
 
 
 def _described(image: DeviceImage) -> CubinInfo | PtxInfo | None:
@@ -270,8 +274,19 @@ def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None
     wanted = pack_parameters_for(((p.size, p.alignment) for p in declared), target)
     for ordinal, (said, laid, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
         if said.size != real.size or laid.offset != real.offset:
-            meant = _meant(said, real)
+            meant = _counted(real, declared, target) + _meant(said, real)
             raise ParameterMismatchError(kernel.name, ordinal, _said(said, laid), _real(real) + meant)
+
+
+def _counted(real: ImageParameter, declared: Sequence[KernelParameter], target: Target) -> str:
+    """Return why a parameter is at an odd offset: alignment applies to its place in the constant bank."""
+    if target.kind != "cuda":
+        return ""
+    base = place_parameters(((p.size, p.alignment) for p in declared), target.arch).base
+    at = base + real.offset
+    if real.offset % (at & -at) == 0:
+        return ""
+    return f" (byte {at} of the constant bank, a multiple of {at & -at}: parameters begin at {base})"
 
 
 def _meant(said: KernelParameter, real: ImageParameter) -> str:

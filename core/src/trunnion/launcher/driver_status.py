@@ -75,9 +75,12 @@ _OF_KERNELS = frozenset(
 _IMPLICIT = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
 
 _ADVICE = {
-    "CUDA_ERROR_NO_BINARY_FOR_GPU": "the image was compiled for another architecture: pass target= of this device",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "the image was compiled for another architecture: pass target= of this device; "
+    "a bundle's program for it is bundle.on(name, device)",
     "CUDA_ERROR_INVALID_IMAGE": "the image is not one that this driver can load: is it newer than the driver?",
     "CUDA_ERROR_INVALID_PTX": "the driver's compiler refuses the PTX: was it made for a later architecture?",
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "the PTX is of a later version than this driver compiles: update the driver, "
+    "say an older .version if the PTX needs no later one, or compile for a real architecture, such as target='sm_90a'",
     "CUDA_ERROR_NOT_FOUND": "the image has no symbol of that name",
     "CUDA_ERROR_NOT_INITIALIZED": f"in a process that was forked after CUDA was used there is none: {AFTER_FORK}",
     "CUDA_ERROR_NO_DEVICE": "no CUDA device is visible: is CUDA_VISIBLE_DEVICES empty?",

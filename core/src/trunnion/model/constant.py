@@ -59,6 +59,10 @@ class Constant(OutsideExpr):
         """The number as its type holds it, the same for equal constants; None: a null pointer."""
         return None if self.dtype is None else scalar_value(self.data, self.dtype)
 
+    def __str__(self) -> str:
+        """Return the text as its author would write it, with the type's name as a cast has it."""
+        return "const(None)" if self.dtype is None else f"const({self.value}, {self.dtype})"
+
     def _type(self) -> object:
         """Return the type's spelling; of a whole number and of a bool there is but one that it must mean."""
         if self.dtype is not None:

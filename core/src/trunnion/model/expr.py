@@ -200,7 +200,18 @@ class OutsideExpr(NonInteger):
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __invert__ = _refuse
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __getitem__ = _refuse
+    __iter__: None = None  # no sequence either, which an item by its number would make it
+
+    def cast(self, to: DType | str) -> NoReturn:  # noqa: ARG002 - whatever the type
+        """Refuse a cast, which is an expression's.
+
+        Raises
+        ------
+        ExprError
+            Always; it says what to write instead.
+        """
+        self._refuse()
 
 
 ExprLike = Expr | int

@@ -14,7 +14,17 @@ from trunnion.plain import text as plain_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["flag", "instance", "instances", "integer", "members", "place", "refuse_unknown", "text"]
+__all__ = [
+    "flag",
+    "in_one_dimension",
+    "instance",
+    "instances",
+    "integer",
+    "members",
+    "place",
+    "refuse_unknown",
+    "text",
+]
 
 _T = TypeVar("_T")
 
@@ -115,6 +125,12 @@ def members(value: object, field: str, expected: str = "a sequence") -> tuple[ob
             f"got {more}{min(len(found), MOST_MEMBERS)} members, expected at most {MOST_MEMBERS}", field=field
         )
     return found
+
+
+def in_one_dimension(value: object, usual: str) -> str:
+    """Return how a shape of one dimension is written, for whoever gives an extent alone: with it, if it is a number."""
+    shown = type(value) is int and value.bit_length() <= MOST_BITS
+    return f"({value if shown else usual},) for one dimension"
 
 
 def refuse_unknown(fields: Iterable[str], known: Iterable[str], field: str) -> None:

@@ -200,6 +200,10 @@ class FloatCast(OutsideExpr):
                     f"got a cast to {self.to}, expected a float type: {', '.join(FLOAT_FORMATS)}", field="to"
                 )
 
+    def __str__(self) -> str:
+        """Return the text, as that of an integer expression which is cast."""
+        return f"cast({self.to}, {self.value})"
+
     @property
     def nodes(self) -> int:
         """The number of nodes."""

@@ -110,6 +110,10 @@ def _advice(value: object) -> str:
         return "; for a null pointer write const(None)"
     if is_a(value, Array):
         return ": C passes an array as a field of a struct, struct(('values', array(...)))"
+    if is_a(value, dict):
+        return "; fields by name are struct(*fields.items())"
+    if is_a(value, (list, tuple)):
+        return "; values behind one another are a struct's field array(*values)"
     written = written_as_constant(value)
     if not written:
         return ""

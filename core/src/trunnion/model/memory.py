@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.model.expr import Expr, OutsideExpr, as_expr, minimum, select
 from trunnion.model.expr_tree import symbols_of
-from trunnion.model.fields import integer, members, place
+from trunnion.model.fields import in_one_dimension, integer, members, place
 
 if TYPE_CHECKING:
     from trunnion.model.dtypes import DType
@@ -27,7 +27,8 @@ def exprs(values: object, field: str) -> tuple[Expr, ...]:
         If it is something else; the member's place is named.
     """
     result = []
-    for axis, value in enumerate(members(values, field, "a sequence, (n,) for one dimension")):
+    wanted = f"a sequence, {in_one_dimension(values, 'n')}"
+    for axis, value in enumerate(members(values, field, wanted)):
         with place(f"{field}[{axis}]"):
             result.append(as_expr(value))  # type: ignore[arg-type]  # which checks it
             tuple(symbols_of(result[-1]))

@@ -11,7 +11,7 @@ from trunnion.messages import describe
 from trunnion.model.code import DeviceCode, device_code
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Const, Expr, OutsideExpr, as_expr, eq
-from trunnion.model.fields import instance, integer, members, place, text
+from trunnion.model.fields import in_one_dimension, instance, integer, members, place, text
 from trunnion.model.limits import expect_at_most
 from trunnion.model.memory import MAX_RANK
 from trunnion.model.params import TensorParam
@@ -66,7 +66,8 @@ class ModuleVariable(OutsideExpr):
         with place(f"variable {shorten(self.name)}"):
             with place("dtype"):
                 object.__setattr__(self, "dtype", dtype(self.dtype))
-            given = members(self.shape, "shape", "a sequence of integers, (64,) for one dimension")
+            wanted = f"a sequence of integers, {in_one_dimension(self.shape, '64')}"
+            given = members(self.shape, "shape", wanted)
             expect_at_most(len(given), MAX_RANK, "dimensions", "shape")
             shape = tuple(
                 integer(one, f"shape[{axis}]", 1, MOST_VARIABLE_BYTES) for axis, one in enumerate(given)

@@ -370,7 +370,7 @@ def _named(fields: object) -> tuple[tuple[str, Argument | Array], ...]:
     """Return fields as pairs, after they were checked."""
     found: dict[str, Argument | Array] = {}
     for index, one in enumerate(members(fields, "fields")):
-        pair = members(one, f"fields[{index}]", "a pair of a name and a value")
+        pair = members(one, f"fields[{index}]", f"a pair of a name and a value{_of_mapping(one)}")
         if pair and is_a(pair[0], (tuple, list)):
             problem = "got pairs in a sequence, expected each as an argument of its own: struct(*pairs)"
             raise ProgramError(problem, field=f"fields[{index}]")
@@ -383,6 +383,11 @@ def _named(fields: object) -> tuple[tuple[str, Argument | Array], ...]:
             raise ProgramError(f"two fields are called {shorten(name)}", field=f"fields[{index}]")
         found[name] = _field(pair[1], f"field {shorten(name)}")
     return tuple(found.items())
+
+
+def _of_mapping(value: object) -> str:
+    """Return what to write instead of a mapping."""
+    return "; write struct(*fields.items())" if is_a(value, dict) else ""
 
 
 def _field(value: object, where: str) -> Argument | Array:

@@ -65,7 +65,7 @@ def _fill(call: Call, fill: _Fill, handle: int | None) -> None:
     def run() -> None:
         data = fill.value.to_bytes(fill.itemsize, "little") * fill.count
         for row in range(fill.rows if fill.count else 0):
-            call.state.memory.on(device).write(fill.address + row * pitch, data)
+            call.state.memory.on(device, "fill").write(fill.address + row * pitch, data)
 
     submit(call.state, stream, Work(NodeKind.MEMSET, event, run))
 
@@ -118,11 +118,11 @@ def _copy(call: Call, target: int, source: int, nbytes: int, direction: str, han
             with HostReader() as reader:
                 data = reader.read(source, nbytes, "the source")
         else:
-            data = memory.on(source_device).read(source, nbytes)
+            data = memory.on(source_device, "copy").read(source, nbytes)
         if target_device is None:
             ctypes.memmove(target, data, nbytes)
         else:
-            memory.on(target_device).write(target, data)
+            memory.on(target_device, "copy").write(target, data)
 
     submit(call.state, stream, Work(NodeKind.MEMCPY, event, run))
 

@@ -28,6 +28,9 @@ POISON: Final = 0xFF
 
 _HOST_ALLOCATOR: Final = "DefaultCPUAllocator"  # its failure has no type of its own
 
+_BODY = "kernel body"
+"""Who touches memory, unless it is said."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Allocation:
@@ -162,8 +165,17 @@ class DeviceMemory:
                 owner,
             )
 
-    def check(self, address: int, nbytes: int, device: int) -> Allocation:
+    def check(self, address: int, nbytes: int, device: int, user: str = _BODY) -> Allocation:
         """Return the live allocation of ``device`` that holds a range of bytes.
+
+        Parameters
+        ----------
+        address, nbytes
+            The range.
+        device
+            Whose memory it has to be.
+        user
+            Who touches it, for messages.
 
         Raises
         ------
@@ -173,12 +185,12 @@ class DeviceMemory:
         found = self.find(address)
         span = f"{nbytes} bytes at {address:#x}"
         if found is None:
-            raise _illegal(f"{span} lie in no live allocation")
+            raise _illegal(f"{span} lie in no live allocation", user)
         if found.device != device:
-            raise _illegal(f"{span} belong to device {found.device}, and device {device} touches them")
+            raise _illegal(f"{span} belong to device {found.device}, and device {device} touches them", user)
         if address + nbytes > found.address + found.nbytes:
             over = address + nbytes - found.address - found.nbytes
-            raise _illegal(f"{span} end {over} bytes behind their allocation of {found.nbytes} bytes")
+            raise _illegal(f"{span} end {over} bytes behind their allocation of {found.nbytes} bytes", user)
         return found
 
     def buffer(self, allocation: Allocation) -> memoryview:
@@ -196,9 +208,9 @@ class DeviceMemory:
             raise _illegal(f"{allocation.nbytes} bytes at {allocation.address:#x} were freed")
         return buffer
 
-    def on(self, device: int) -> BoundMemory:
-        """Return the memory as a kernel on ``device`` sees it: another device's memory is out of bounds."""
-        return BoundMemory(self, device)
+    def on(self, device: int, user: str = _BODY) -> BoundMemory:
+        """Return the memory as whoever works on ``device`` sees it: another device's memory is out of bounds."""
+        return BoundMemory(self, device, user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +222,9 @@ class BoundMemory:
 
     device: int
     """The ordinal of the device."""
+
+    user: str = _BODY
+    """Who touches it, for messages."""
 
     def view(
         self,
@@ -252,13 +267,13 @@ class BoundMemory:
         reach = [(extent - 1) * step for extent, step in zip(shape, steps, strict=True)]
         first = address + row.itemsize * sum(step for step in reach if step < 0)
         last = address + row.itemsize * (1 + sum(step for step in reach if step > 0))
-        allocation = self.memory.check(first, last - first, self.device)
+        allocation = self.memory.check(first, last - first, self.device, self.user)
         if min(steps, default=0) < 0:
             raise _illegal("a view cannot have a negative stride")
         start = address - allocation.address
         if start % row.itemsize:
             raise DriverError(
-                "kernel body",
+                self.user,
                 Status.MISALIGNED_ADDRESS,
                 Status.MISALIGNED_ADDRESS.symbol,
                 f"{address:#x} is not a multiple of the {row.itemsize} bytes of {row.name}",
@@ -277,7 +292,7 @@ class BoundMemory:
         DriverError
             ``CUDA_ERROR_ILLEGAL_ADDRESS``, if they are not all in one live allocation of this device.
         """
-        self.memory.check(address, nbytes, self.device)
+        self.memory.check(address, nbytes, self.device, self.user)
         return ctypes.string_at(address, nbytes)
 
     def write(self, address: int, data: bytes) -> None:
@@ -288,7 +303,7 @@ class BoundMemory:
         DriverError
             ``CUDA_ERROR_ILLEGAL_ADDRESS``, if they are not all in one live allocation of this device.
         """
-        self.memory.check(address, len(data), self.device)
+        self.memory.check(address, len(data), self.device, self.user)
         ctypes.memmove(address, data, len(data))
 
 
@@ -338,6 +353,6 @@ def compute(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         raise torch.OutOfMemoryError(f"CUDA out of memory: simulated in host memory: {error}") from error
 
 
-def _illegal(explanation: str) -> DriverError:
+def _illegal(explanation: str, user: str = _BODY) -> DriverError:
     status = Status.ILLEGAL_ADDRESS
-    return DriverError("kernel body", status, status.symbol, explanation)
+    return DriverError(user, status, status.symbol, explanation)

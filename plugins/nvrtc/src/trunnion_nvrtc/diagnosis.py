@@ -96,7 +96,9 @@ def _about_linker(linker: Component, version: _Version, nvrtc: _Version) -> Iter
 
 
 def _about_headers(runtime: Component, version: _Version, nvrtc: _Version) -> Iterator[Finding]:
-    advice = f"pip install 'nvidia-cuda-runtime=={MAJOR}.*' 'nvidia-cuda-cccl=={MAJOR}.*'"
+    advice = "pip install " + " ".join(
+        f"'nvidia-cuda-{one}=={MAJOR}.*'" for one in ("runtime", "cccl", "crt")
+    )
     if not runtime.chosen:
         summary = "CUDA's headers are not found: sources that include one of them cannot be compiled"
         yield Finding(Severity.WARNING, "headers-missing", summary, advice)

@@ -451,7 +451,7 @@ FACT = _need(
 )
 NO_DRIVER = _need(
     "no-driver", "a CUDA driver (libcuda.so.1)", "none: {said}",
-    "install the NVIDIA driver, or simulate: trunnion.sim.start()", "cpp", said=_TEXT
+    "install the NVIDIA driver, or simulate: trunnion.sim.start()", said=_TEXT
 )
 OLD_DRIVER = _need(
     "old-driver", "a driver for CUDA {needed} or later, with {function}", "one for CUDA {version}",

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
-from trunnion.errors import BackendUnavailableError, DeviceRequirementError
+from trunnion.errors import DeviceRequirementError
 from trunnion.launcher.driver_status import RefusedLaunch
 from trunnion.launcher.entered import EnteredContexts
 from trunnion.launcher.facade import EncodedMap, StreamState
 from trunnion.launcher.l2_persisting import process_set_aside
+from trunnion.model.plan import refusals
 from trunnion_nvrtc.backend.status import calls, check, driver_error
 from trunnion_nvrtc.backend.structures import (
     Attempt,
@@ -50,10 +51,8 @@ class CudaDriver:
 
     Raises
     ------
-    BackendUnavailableError
-        If there is no driver.
     DeviceRequirementError
-        If it is older than CUDA 12.0.
+        If there is no driver, or it is older than CUDA 12.0.
     DriverError
         If it cannot be initialised.
     """
@@ -64,12 +63,7 @@ class CudaDriver:
         except (
             RuntimeError
         ) as error:  # what cuda.bindings raises if libcuda.so.1, or a symbol of it, is missing
-            raise BackendUnavailableError(
-                "nvrtc",
-                "trunnion-nvrtc",
-                "there is no CUDA driver (libcuda.so.1); install the NVIDIA driver, or simulate: trunnion.sim.start()",
-                str(error),
-            ) from error
+            raise refusals.NO_DRIVER(error) from error
         check("cuInit", status)
         version = self.driver_version()
         if (
@@ -383,18 +377,14 @@ def _address(function: str, version: int) -> int:
 
     Raises
     ------
-    BackendUnavailableError
+    DeviceRequirementError
         If the driver has no such function.
     """
     flags = cu.CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
     status, address, _ = calls.cuGetProcAddress(function.encode(), version, int(flags))
     if status or not address:
-        raise BackendUnavailableError(
-            "nvrtc",
-            "trunnion-nvrtc",
-            f"the CUDA driver has no {function}; install one of CUDA {version // 1000}.{version % 1000 // 10} or later",
-            str(status),
-        )
+        wanted = f"a driver for CUDA {version // 1000}.{version % 1000 // 10} or later, with {function}"
+        raise DeviceRequirementError(wanted, f"one without it: {status}", "update the driver")
     return int(address)
 
 

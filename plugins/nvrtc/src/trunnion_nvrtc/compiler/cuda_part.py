@@ -18,6 +18,7 @@ from trunnion_nvrtc.compiler.headers import (
 )
 from trunnion_nvrtc.compiler.missing_header import cuda_hints, missing_header_hint
 from trunnion_nvrtc.compiler.missing_kernel import MissingKernelError, kernel_names, missing_kernels
+from trunnion_nvrtc.compiler.missing_name import name_hints
 from trunnion_nvrtc.compiler.missing_variable import MissingVariableError, variable_names
 from trunnion_nvrtc.compiler.nvrtc import title
 from trunnion_nvrtc.compiler.options import render_options
@@ -240,7 +241,7 @@ class _Compilation:
             )
         for name in self._missing_headers(log, options):
             error.add_note(missing_header_hint(name, toolkit_directories()))
-        for note in cuda_hints(log):
+        for note in (*cuda_hints(log), *name_hints(log)):
             error.add_note(note)
         return error
 

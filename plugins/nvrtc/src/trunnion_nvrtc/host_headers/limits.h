@@ -1,0 +1,4 @@
+// libcu++'s, which is macros alone.
+#pragma once
+
+#include <climits>

@@ -1,0 +1,4 @@
+// Of the host's input and output, device code has printf, which NVRTC brings.
+#pragma once
+
+#include <stddef.h>
