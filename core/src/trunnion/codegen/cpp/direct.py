@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["argument_kinds", "direct_entry"]
+__all__ = ["argument_kinds", "direct_entry", "direct_launch"]
 
 _KINDS = {Kind.INT: "i", Kind.UINT: "i", Kind.FLOAT: "f", Kind.COMPLEX: "c", Kind.BOOL: "b"}
 
@@ -79,8 +79,27 @@ def direct_entry(
         return None
     # What the launcher has the addresses of is there for as long as the function, as its module; so is, by `offer`, the
     # program, whose memory the definition and `self` lie in. In a tuple, which a garbage collection never empties.
-    entry: Callable[..., Any] = _new_function(address, _new_capsule(address, None, None), (*held, offer))
-    return entry
+    return _function_at(address, (*held, offer))
+
+
+def direct_launch(launch: Callable[..., Any], result: Any, held: tuple[Any, ...]) -> Callable[[], Any]:
+    """Return a bound call as a function of Python's own calling convention; only of a launcher with a direct entry.
+
+    Parameters
+    ----------
+    launch
+        The bound call, as the launcher's ``bind`` gives it.
+    result
+        What each call of it returns.
+    held
+        What is to be there for as long as the function: the direct entry, and what a launch works on.
+    """
+    return _function_at(launch(id(result)), (launch, result, *held))
+
+
+def _function_at(address: int, held: tuple[Any, ...]) -> Callable[..., Any]:
+    function: Callable[..., Any] = _new_function(address, _new_capsule(address, None, None), held)
+    return function
 
 
 def _names(facts: CallSignature) -> tuple[str | None, ...]:

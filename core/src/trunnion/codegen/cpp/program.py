@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from trunnion.codegen.cpp.direct import direct_entry
+from trunnion.codegen.cpp.direct import direct_entry, direct_launch
 from trunnion.codegen.cpp.image import encoded_name
 from trunnion.codegen.cpp.l2_persisting import SetAsideHook
 from trunnion.codegen.cpp.loader import load_library, process_libraries
@@ -115,8 +115,8 @@ class CppProgram(LoadedProgram):
         self._set_aside.attach()
         kind = "cuda" if runtime.only_device is None else "cpu"
         general = facts.convention(kind).over(self.call, self._refuse_closed)
-        direct = direct_entry(function("python_entry"), runtime, general, self._raise_raised, facts)
-        self._entry: Callable[..., Any] = direct or general
+        self._direct = direct_entry(function("python_entry"), runtime, general, self._raise_raised, facts)
+        self._entry: Callable[..., Any] = self._direct or general
 
     @property
     def entry(self) -> Callable[..., Any]:
@@ -170,17 +170,24 @@ class CppProgram(LoadedProgram):
         with where:
             function = self._function("bind" if out is None else "bind_out")
             launch, *outputs = self._run_carried(function, carried, rest)
-        launch.release_gil = True  # as everything that `load_library` gives
-        held = ((carried, rest), self._pick(tuple(outputs if out is None else out)))
+        result = self._pick(tuple(outputs if out is None else out))
+        again = self._again(launch, result, (carried, rest))
+        return BoundLaunch(again, device=ordinal, stream=stream)
 
-        def again(held: tuple[Any, Any] = held) -> Any:
+    def _again(self, launch: Any, result: Any, held: tuple[Any, ...]) -> Callable[[], Any]:
+        """Return what launches a bound call again, and keeps what that works on."""
+        if self._direct is not None:
+            return direct_launch(launch, result, (self._direct, *held))
+        launch.release_gil = True  # as everything that `load_library` gives
+
+        def again(result: Any = result, _held: tuple[Any, ...] = held) -> Any:
             try:
                 launch()
             except _RAISED as error:
                 self._raise(error)
-            return held[1]
+            return result
 
-        return BoundLaunch(again, device=ordinal, stream=stream)
+        return again
 
     def preload(self, device: int) -> None:
         """Do for a device all that a first launch would do; see `LoadedProgram.preload`."""
@@ -193,6 +200,7 @@ class CppProgram(LoadedProgram):
         # What else has a function of the program keeps its code; every call of such a one raises what `_ended` does.
         self._function = self._ended
         self._main = self._main_out = self._entry = _refused
+        self._direct = None
         process_libraries().unload()
 
     @staticmethod

@@ -18,16 +18,21 @@ struct PyHead {
 };
 
 using PyFunction = void* (*)(void* self, void* const* args, intptr_t count, void* names);
+using PyAction = void* (*)(void* self, void* nothing);
 
 struct PyMethod {
   const char* name;
-  PyFunction function;
+  union {
+    PyAction action;  // with kNoArguments
+    PyFunction function;
+  };
   int flags;
   const char* doc;
 };
 
-inline constexpr int kFastCall = 0x0080;  // METH_FASTCALL
-inline constexpr int kKeywords = 0x0002;  // METH_KEYWORDS
+inline constexpr int kNoArguments = 0x0004;  // METH_NOARGS
+inline constexpr int kFastCall = 0x0080;     // METH_FASTCALL
+inline constexpr int kKeywords = 0x0002;     // METH_KEYWORDS
 
 inline void* type_of(void* object) { return static_cast<PyHead*>(object)->type; }
 

@@ -106,6 +106,31 @@ void* call_from_python(const CallRule& rule, const PythonRoom& room, void* self,
   return entry.python.vectorcall(entry.general, args, static_cast<size_t>(count), names);
 }
 
+// Launch what is bound; what it returns is kept by whoever has the function.
+static void* call_bound(void* self, void*) {
+  const PythonBound& python_bound = *static_cast<PythonBound*>(capsule_pointer(self, nullptr));
+  const PythonEntry& entry = *python_bound.entry;
+  void* released = entry.python.save_thread();
+  const bool good = python_bound.bound->launch();
+  entry.python.restore_thread(released);
+  if (!good) return entry.python.vectorcall(entry.failed, nullptr, 0, nullptr);
+  entry.python.increase(python_bound.result);
+  return python_bound.result;
+}
+
+int offer_bound(Bound& bound, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  constexpr Name kResult{"result", 6};
+  if (count != 1) return raise_count(count, &kResult, 1), -1;
+  if (given[0].type_index != kTVMFFIInt) return raise_trailing(kResult.text, given[0], "an address"), -1;
+  const auto* entry = static_cast<PythonEntry*>(bound.program->own_memory(sizeof(PythonEntry)));
+  if (entry == nullptr) return raise_no_own_memory(), -1;
+  bound.python = {{"bound", {call_bound}, kNoArguments, nullptr}, entry, &bound, given[0].v_ptr};
+  give_nothing(result);
+  result->type_index = kTVMFFIInt;
+  result->v_ptr = &bound.python;
+  return 0;
+}
+
 int offer_entry(Program& program, PyFunction function, const TVMFFIAny* given, int32_t count,
                 TVMFFIAny* result) {
   constexpr Name kNames[] = {
@@ -132,7 +157,8 @@ int offer_entry(Program& program, PyFunction function, const TVMFFIAny* given, i
                          &entry.stream_type,    &entry.stream_name, &entry.allocate, &entry.quick,
                          &entry.types};
   for (size_t index = 0; index < sizeof held / sizeof *held; ++index) *held[index] = given[index + 1].v_ptr;
-  entry.method = {"entry", function, kFastCall | kKeywords, nullptr};
+  entry.method = {"entry", {}, kFastCall | kKeywords, nullptr};
+  entry.method.function = function;
   const bool whole = entry.exchange->header.version.major == DLPACK_MAJOR_VERSION &&
                      entry.exchange->dltensor_from_py_object_no_sync != nullptr &&
                      entry.exchange->current_work_stream != nullptr;

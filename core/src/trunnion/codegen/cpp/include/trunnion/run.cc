@@ -37,45 +37,41 @@ int run_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int
   return give_outputs(rule, call, result) ? 0 : -1;
 }
 
-// A call whose arguments are decided. Whoever binds keeps the tensors alive that it was given.
-struct Bound {
-  static int run(void* self, const TVMFFIAny*, int32_t, TVMFFIAny* result) {
-    const Bound& bound = *static_cast<Bound*>(self);
-    const Flight flight(*bound.program);
-    if (!flight) return -1;
-    const Turn turn(bound.turns);
-    Entered entered;
-    if (!enter_call(*bound.program, *bound.rule, *bound.call, entered)) return -1;
-    if (!fire_call(*bound.program, *bound.rule, *bound.call, bound.own_outputs)) return -1;
-    return give_nothing(result), 0;
-  }
+bool Bound::launch() const {
+  const Flight flight(*program);
+  if (!flight) return false;
+  const Turn turn(turns);
+  Entered entered;
+  return enter_call(*program, *rule, *call, entered) && fire_call(*program, *rule, *call, own_outputs);
+}
 
-  static void destroy(void* self) {
-    Bound* bound = static_cast<Bound*>(self);
-    bound->rule->end(*bound->call);
-    bound->turns.close();
-    Program& program = *bound->program;
-    std::free(self);
-    leave_program(program);
-  }
+int Bound::run(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  Bound& bound = *static_cast<Bound*>(self);
+  if (__builtin_expect(count != 0, 0)) return offer_bound(bound, given, count, result);
+  if (!bound.launch()) return -1;
+  return give_nothing(result), 0;
+}
 
-  Program* program;
-  const CallRule* rule;
-  CallBase* call;
-  bool own_outputs;
-  Turns turns;
-};
+void Bound::destroy(void* self) {
+  Bound* bound = static_cast<Bound*>(self);
+  bound->rule->end(*bound->call);
+  bound->turns.close();
+  Program& program = *bound->program;
+  std::free(self);
+  leave_program(program);
+}
 
 static Bound* new_bound(Program& program, const CallRule& rule, bool own_outputs) {
-  static_assert(sizeof(Bound) <= kCallAlignment, "a call follows behind");
+  constexpr size_t kRoom =
+      (sizeof(Bound) + kCallAlignment - 1) & ~(kCallAlignment - 1);  // a call follows behind
   void* memory = nullptr;
-  if (posix_memalign(&memory, kCallAlignment, kCallAlignment + rule.size) != 0) {
+  if (posix_memalign(&memory, kCallAlignment, kRoom + rule.size) != 0) {
     raise_no_bound_memory();
     return nullptr;
   }
-  CallBase* call = rule.begin(static_cast<unsigned char*>(memory) + kCallAlignment, program);
+  CallBase* call = rule.begin(static_cast<unsigned char*>(memory) + kRoom, program);
   program.hold();
-  Bound* bound = new (memory) Bound{&program, &rule, call, own_outputs, {}};
+  Bound* bound = new (memory) Bound{&program, &rule, call, own_outputs, {}, {}};
   if (bound->turns.open()) return bound;
   Bound::destroy(bound);
   return nullptr;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <new>
+#include <trunnion/cpython.hpp>
 #include <trunnion/instances.hpp>
 #include <trunnion/memory.hpp>
 #include <trunnion/moved_addresses.hpp>
@@ -84,6 +85,35 @@ class Begun {
   const CallRule& rule_;
   CallBase& call_;
 };
+
+// A bound call as a function of CPython's own, once that was asked for.
+struct PythonBound {
+  PyMethod method;
+  const struct PythonEntry* entry;
+  const struct Bound* bound;
+  void* result;  // what it returns
+};
+
+// A call whose arguments are decided. Whoever binds keeps the tensors alive that it was given.
+struct Bound {
+  // Launch; false: an error is raised.
+  bool launch() const;
+
+  // The function of TVM-FFI's, which takes nothing, or what `offer_bound` does.
+  static int run(void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
+  static void destroy(void* self);
+
+  Program* program;
+  const CallRule* rule;
+  CallBase* call;
+  bool own_outputs;
+  mutable Turns turns;
+  PythonBound python;
+};
+
+// Take the address of what a call from Python is to return, and give that of the call's definition (`PythonBound`), which
+// is there for as long as the call; only where `offer_entry` gave one.
+int offer_bound(Bound& bound, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
 
 int run_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int32_t count,
              bool outputs_given, TVMFFIAny* result);
