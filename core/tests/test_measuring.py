@@ -128,7 +128,8 @@ enum class Mode : unsigned char { a, b };
 class Half { unsigned short bits; };
 struct Kinds {
   float f; int i; const float* p; long long l; unsigned long long u; double d; const volatile unsigned c; Mode mode;
-  Half h; unsigned short bits; bool flag; float many[2]; float2* pairs; int& r;
+  Half h; unsigned short bits; bool flag; float many[2]; float2* pairs;
+  void* __restrict__ r; const float* const __restrict__ s; float* __restrict__ t[2]; int& ref;
 };
 """
 
@@ -149,7 +150,8 @@ def kinds_of(*fields: tuple[str, Any]) -> Struct:
         ("p", N, "got int64, where the member is a pointer"),
         ("p", const(1j, "complex64"), "got complex64, where the member is a pointer"),
         ("pairs", const(0.5, "float64"), "got float64, where the member is a pointer"),
-        ("l", const(None), "got a pointer, where the member is an integer"),
+        ("r", const(0.5, "float64"), "got float64, where the member is a pointer"),
+        ("s", const(1, "int64"), "got int64, where the member is a pointer"),
         ("d", const(None), "got a pointer, where the member is a floating-point number"),
         ("d", N, "got int64, where the member is a floating-point number"),
     ],
@@ -168,14 +170,15 @@ def test_a_kind_is_compared_within_an_array_too() -> None:
 
 
 def test_what_may_be_meant_is_taken() -> None:
-    """An address as ``CUdeviceptr``, a float of 16 bits as its bits, an enumeration's number, signs of all kinds."""
+    """An address as ``CUdeviceptr`` or ``intptr_t``, 16 bits of a float, an enumeration's number, any sign."""
     p = ProgramBuilder("p", CODE)
     x, scale = p.input("x", "float32", (N,)), p.scalar("scale", "float32")
     found = kinds_of(
-        ("f", scale), ("i", const(1, "uint32")), ("p", x), ("u", x.at(1)), ("l", N),
+        ("f", scale), ("i", const(1, "uint32")), ("p", x), ("u", x.at(1)), ("l", x),
         ("c", N.cast("int32")), ("mode", const(1, "uint8")), ("h", const(1.0, "float16")),
         ("d", (trunnion.real(N) / 2).cast("float64")),
         ("bits", const(1.0, "bfloat16")), ("flag", const(True, "bool")), ("pairs", const(None)),
+        ("r", x), ("s", const(None)), ("t", array(x, x.at(1))),
     )  # fmt: skip
     assert found.places[:4] == (0, 4, 8, 24)
 

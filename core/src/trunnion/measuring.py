@@ -199,7 +199,7 @@ def _question(operator: str, path: str) -> str:
 
 def _kinds() -> str:
     """Return the lines that tell the kinds of the language's own types."""
-    types = [("T*", "class T", MemberKind.POINTER)]
+    types = [(one, "class T", MemberKind.POINTER) for one in ("T*", "T* __restrict__")]
     types += [(one, "", kind) for kind, names in _KINDS for one in names]
     return "\n".join(
         f"template <{given}> struct trunnion_kind<{one}, false> {{ enum : unsigned long long {{ is = {kind:d} }}; }};"

@@ -31,7 +31,9 @@ N = Symbol("n", max=1 << 30)
         ("void k(float* __restrict__ x, const float* __restrict__ y, float z)", "k", (P, P, F)),
         ("void k(C c, C* p, C* q, const C* r, int n)", "k", (OTHER, P, P, P, S)),
         ("void k(E e, float f)", "k", (OTHER, F)),
-        ("namespace a::b { __global__ void k(C c, a::D* d, a::D* e, int n) {} }", "a::b::k", (OTHER,)),
+        ("namespace a::b { __global__ void k(C c, a::D* d, a::D* e, int n) {} }", "a::b::k", (OTHER, P, P, S)),
+        ("void k(a::D d, a::F f, const a::D* p, int n, float x)", "k", (OTHER, OTHER, P, S, F)),
+        ("void k(a::D::I i, a::D d, a::D::I* p, float x)", "k", (OTHER, OTHER, P, F)),
         ("namespace a { __global__ void k(float* x, float* y, int n) {} }", "a::k", (P, P, S)),
         ("void k(float x, T<3> t, int n)", "k", (F,)),
         ("void k(int (*x)[3], int n)", "k", ()),
@@ -40,7 +42,7 @@ N = Symbol("n", max=1 << 30)
 )  # fmt: skip
 def test_names_are_read_as_the_compiler_writes_them(declaration: str, name: str, kinds: Any) -> None:
     types = "struct C { int c; }; enum E : int { e }; template <int N> struct T { int t; };\n"
-    types += "namespace a { struct D { int d; }; }\n"
+    types += "namespace a { struct D { int d; struct I { int i; }; }; struct F { float f; }; }\n"
     text = declaration if "__global__" in declaration else f"__global__ {declaration} {{}}"
     symbol = _symbol(types + text, name)
     assert symbol.startswith("_Z")

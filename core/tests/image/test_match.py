@@ -172,6 +172,35 @@ def test_another_kind_of_target_needs_no_architecture(arch: str) -> None:
     assert caught.value.ordinal == 1
 
 
+WIDE_MAP = KernelParameter(MAP.size, 128, "a tensor map as CUDA 13's cuda.h has it")
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize(
+    "taken",
+    [(WIDE_MAP, POINTER, WIDE_MAP, INT), (POINTER, MAP, INT, WIDE_MAP), (BYTE, WIDE_MAP, MAP), (WIDE_MAP,)],
+)
+def test_a_tensor_map_may_be_aligned_as_its_type_in_the_code(
+    taken: tuple[KernelParameter, ...], arch: str
+) -> None:
+    passed = tuple(MAP if one is WIDE_MAP else one for one in taken)
+    match_parameters([KernelSignature("k", passed)], image(("k", taken), arch=arch))
+
+
+def test_a_tensor_map_at_any_other_place_is_a_mismatch() -> None:
+    wider = KernelParameter(MAP.size, 256, "another")
+    with pytest.raises(ParameterMismatchError) as caught:
+        match_parameters([KernelSignature("k", (INT, MAP))], image(("k", (INT, wider))))
+    assert caught.value.ordinal == 1
+
+
+def test_of_a_struct_with_a_map_the_error_tells_how_maps_are_aligned() -> None:
+    fields = (KernelField(0, ".x", "a pointer"), KernelField(64, ".m", "a tensor map (128 bytes)"))
+    built = KernelParameter(192, 64, "a struct of the launcher's (192 bytes)", fields)
+    with pytest.raises(ParameterMismatchError, match="CUDA 13 is aligned to 128 bytes"):
+        match_parameters([KernelSignature("k", (built,))], image(("k", (KernelParameter(256, 128, ""),))))
+
+
 def test_equal_sizes_at_other_offsets_are_a_mismatch() -> None:
     packed = KernelParameter(4, 1, "four bytes")
     with pytest.raises(ParameterMismatchError) as caught:
@@ -220,6 +249,7 @@ def text_image(directives: str) -> DeviceImage:
 def test_launches_that_give_what_a_kernel_needs_pass() -> None:
     match_launches(launched(), compiled())
     match_launches(launched(4096, (32, 2)), compiled(4096, required_threads=(32, 2, 1)))
+    match_launches(launched(4096, (N % 32 + 1,)), compiled(4096, required_threads=(32, 1, 1)))
     match_launches(launched(8192), compiled(4096))
     match_launches(launched(N * 4 + 4096), compiled(4096))
     match_launches(launched((N - 1) * 4), compiled())  # a call with fewer than 0 bytes is refused
@@ -235,7 +265,7 @@ def test_launches_that_give_what_a_kernel_needs_pass() -> None:
         ((N - 1) * 4, (32,), "launches[0].dynamic_smem_bytes", "got 0 in some calls, where 'k' uses 4096"),
         (4096, (64,), "launches[0].block[0]", "got 64, where 'k' was compiled for 32 threads"),
         (4096, (32, 2), "launches[0].block[1]", "got 2, where 'k' was compiled for 1 threads"),
-        (4096, (N % 32 + 1,), "launches[0].block[0]", "got what a call decides"),
+        (4096, (N % 16 + 1,), "launches[0].block[0]", "got 1 to 16, where 'k' was compiled for 32 threads"),
     ],
 )
 def test_launches_that_do_not_are_refused_by_their_place(

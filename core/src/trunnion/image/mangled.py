@@ -134,16 +134,24 @@ class _Reader:
             self._at += 1
             return kind
         if self._peek() == "S":
-            digit = self._match(_SUBSTITUTION)[1]
-            index = int(digit, 36) + 1 if digit else 0
-            if index >= len(self._seen):
+            return self._substituted()
+        nested = self._take("N")
+        if nested and self._peek() == "S":
+            self._substituted()
+        while True:
+            self._name()
+            if self._peek() == "I":
                 raise _UnreadError
-            return self._seen[index]
-        self._name()
-        if self._peek() == "I":
+            self._seen.append(MemberKind.OTHER)
+            if not nested or self._take("E"):
+                return MemberKind.OTHER
+
+    def _substituted(self) -> MemberKind:
+        digit = self._match(_SUBSTITUTION)[1]
+        index = int(digit, 36) + 1 if digit else 0
+        if index >= len(self._seen):
             raise _UnreadError
-        self._seen.append(MemberKind.OTHER)
-        return MemberKind.OTHER
+        return self._seen[index]
 
     def _name(self) -> None:
         length = int(self._match(_NAME)[1])

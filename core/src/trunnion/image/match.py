@@ -25,6 +25,7 @@ from trunnion.model.expr import Const, as_expr
 from trunnion.model.fields import place
 from trunnion.model.launch_attributes import attribute_row
 from trunnion.model.plan import MapArgument
+from trunnion.model.plan.launch_plan import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,9 +47,16 @@ __all__ = ["match_launches", "match_parameters", "match_variables"]
 
 _PLAIN = frozenset({1, 2, 4, 8, 128})  # bytes of numbers, addresses and tensor maps; of 16 most are structs
 _MOST_FIELDS = 24
+_MAP = TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT
+_WIDE_MAP = (
+    128  # bytes that CUtensorMap is aligned to in CUDA 13's cuda.h; in CUDA 12's, in CuTe and here it is 64
+)
 _MAPS_SINCE = (9, 0)  # CUDA Driver API, "Tensor Map Object Management"
 _STRUCT = ", and may be a struct (struct(...) builds one)"
 _ALIGNED = ", so it is aligned otherwise (struct(..., alignment=...) says it)"
+_MAPPED = (
+    "; CUtensorMap of CUDA 13 is aligned to 128 bytes, here a map is to 64: struct(..., offsets=...) says where it is"
+)
 
 
 def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> None:
@@ -151,10 +159,10 @@ def _described(image: DeviceImage) -> CubinInfo | PtxInfo | None:
 
 def _match_block(launch: PlannedLaunch, info: KernelInfo) -> None:
     for axis, (extent, wanted) in enumerate(zip(launch.block, info.required_threads or (), strict=False)):
-        if extent != Const(wanted):
-            given = str(extent.value) if isinstance(extent, Const) else "what a call decides"
+        if not extent.bounds.low <= wanted <= extent.bounds.high:
             raise ProgramError(
-                f"got {given}, where {info.name} was compiled for {wanted} threads", field=f"block[{axis}]"
+                f"got {extent.bounds}, where {info.name} was compiled for {wanted} threads",
+                field=f"block[{axis}]",
             )
     least, given = _least(launch.block)
     most = math.prod(info.max_threads or (least,))
@@ -271,11 +279,32 @@ def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None
         raise ParameterMismatchError(
             kernel.name, -1, f"{len(declared)} arguments", f"{len(actual.parameters)} parameters{meant}"
         )
-    wanted = pack_parameters_for(((p.size, p.alignment) for p in declared), target)
+    wanted = _laid(declared, actual.parameters, target)
     for ordinal, (said, laid, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
         if said.size != real.size or laid.offset != real.offset:
             meant = _counted(real, declared, target) + _meant(said, real)
             raise ParameterMismatchError(kernel.name, ordinal, _said(said, laid), _real(real) + meant)
+
+
+def _laid(
+    declared: Sequence[KernelParameter], found: Sequence[ImageParameter], target: Target
+) -> tuple[ImageParameter, ...]:
+    """Return where parameters are said to lie: a tensor map as its type there is aligned.
+
+    A launch passes each parameter by its address, so that their places matter to this comparison alone.
+    """
+    layouts = [(one.size, one.alignment) for one in declared]
+    laid = pack_parameters_for(layouts, target)
+    for ordinal, (said, real) in enumerate(zip(declared, found, strict=True)):
+        if (said.size, said.alignment) == _MAP and not said.fields and laid[ordinal].offset != real.offset:
+            kept = layouts[ordinal]
+            layouts[ordinal] = said.size, _WIDE_MAP
+            other = pack_parameters_for(layouts, target)
+            if other[ordinal].offset == real.offset:
+                laid = other
+            else:
+                layouts[ordinal] = kept
+    return laid
 
 
 def _counted(real: ImageParameter, declared: Sequence[KernelParameter], target: Target) -> str:
@@ -293,7 +322,9 @@ def _meant(said: KernelParameter, real: ImageParameter) -> str:
     """Return what a parameter of the image may be, that the program does not pass so."""
     if said.size == real.size:
         return _ALIGNED if said.fields else ""
-    return "" if real.size in _PLAIN or said.fields else _STRUCT
+    if said.fields:
+        return _MAPPED if any("tensor map" in one.description for one in said.fields) else ""
+    return "" if real.size in _PLAIN else _STRUCT
 
 
 def _said(parameter: KernelParameter, place: ImageParameter) -> str:

@@ -57,8 +57,8 @@ _INTEGERS = frozenset((MemberKind.SIGNED, MemberKind.UNSIGNED))
 def unlike(passed: DType | str | None, member: MemberKind) -> str | None:
     """Return what is passed, where a member is plainly no such thing; None where it may be.
 
-    An address may be an unsigned integer, as ``CUdeviceptr`` is; a float of less than 32 bits may be an integer, its
-    bits.
+    An address may be an integer, as ``CUdeviceptr`` and ``intptr_t`` are; a float of less than 32 bits may be one too,
+    its bits.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def passed_by(argument: Argument | Array) -> DType | str | None:
 def _fitting(passed: DType | str) -> frozenset[MemberKind]:
     """Return what a member may be that takes a number of a type, or an address."""
     if isinstance(passed, str):
-        return frozenset((MemberKind.POINTER, MemberKind.UNSIGNED))
+        return _INTEGERS | {MemberKind.POINTER}
     if passed.kind is Kind.COMPLEX:
         return frozenset()
     if passed.kind is Kind.FLOAT:

@@ -102,7 +102,7 @@ def _unfitting(launch: PlannedLaunch) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield bounds of a kernel that a launch does not keep to, each with the field that has to be named."""
     x, y, z = (one.value if isinstance(one, Const) else 0 for one in launch.block)
     for axis, block in enumerate(((1025, y, z), (x, 1025, z), (x, y, 65))):
-        if 0 not in block[:axis]:  # which a call decides, and so is refused first
+        if 0 not in (x, y, z)[: axis + 1]:  # of what a call decides, the driver says whether it fits
             yield f"block[{axis}]", {"required_threads": (block[0], block[1] or 1, block[2] or 1)}
     if x * y * z > 1:
         yield "block", {"max_threads": (x * y * z - 1, 1, 1)}
