@@ -100,6 +100,21 @@ def test_what_nvcc_includes_by_itself_is_told(name: str) -> None:
     assert compiled(f"#include <cuda_runtime.h>\n{source}")
 
 
+def test_that_another_cuda_runtime_has_not_what_is_called_is_told(tmp_path: Path) -> None:
+    """It is included, so to include it is no advice."""
+    (tmp_path / "cuda_runtime.h").write_text("")
+    with pytest.raises(CompileError) as caught:
+        compiled(
+            "#include <cuda_runtime.h>\n__device__ void f() { cudaGridDependencySynchronize(); }",
+            options={"include_path": str(tmp_path)},
+        )
+    (note,) = caught.value.__notes__
+    assert note.startswith(
+        "hint: cudaGridDependencySynchronize is in cuda_runtime.h, which nvcc includes by itself; "
+    )
+    assert f"{tmp_path}/cuda_runtime.h has it for nvcc alone: leave out the include path" in note
+
+
 @pytest.mark.parametrize(
     ("used", "what", "header"),
     [
