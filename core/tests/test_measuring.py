@@ -240,10 +240,49 @@ def test_a_name_that_is_no_member_is_refused() -> None:
     with pytest.raises(ProgramError, match="the name of a C\\+\\+ member") as caught:
         measured(struct(("n", inner()), ("a b", N)), TYPE, CODE)
     assert caught.value.field == "struct.field 'a b'"
-    with pytest.raises(CompileError, match='has no member "missing"'):
-        measured(struct(("missing", N)), TYPE, CODE)
-    with pytest.raises(CompileError):
-        measured(struct(("n", N)), "ns::Unknown", CODE)
+
+
+MEMBERS = """
+struct Couple { float first, second; };
+struct Row { int begin; };
+class Q { float hidden; public: Row row[2]; Couple pair; int bits : 3; float& other; float scale; };
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "field", "message"),
+    [
+        (struct(("scal", N)), "Q", "'Q'.field 'scal'", "has no member \"scal\"; did you mean 'scale'?"),
+        (struct(("zzz", N)), "Q", "'Q'.field 'zzz'", 'has no member "zzz"; name a public member'),
+        (
+            struct(("row", array(*(struct(("bigin", N.cast("int32"))),) * 2))),
+            "Q",
+            "'Q'.field 'row[0].bigin'",
+            "has no member \"bigin\"; did you mean 'begin'?",
+        ),
+        (
+            struct(("scale", const(1.0, "float32")), ("pair", array(*[const(1.0, "float32")] * 2))),
+            "Q",
+            "'Q'.field 'pair'",
+            "operand types are: Couple [ int ]); write struct(('x', ...), ('y', ...)) with",
+        ),
+        (struct(("hidden", const(1.0, "float32"))), "Q", "'Q'.field 'hidden'", "inaccessible; name a public member"),
+        (struct(("bits", N.cast("int32"))), "Q", "'Q'.field 'bits'", "bit field; name a public member that has an"),
+        (struct(("n", N)), "Cuple", "'Cuple'", "identifier \"Cuple\" is undefined; did you mean 'Couple'?"),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_refuses_of_the_probe_is_told_by_field(
+    value: Struct, name: str, field: str, message: str
+) -> None:
+    """In a sentence, without the probe, which nobody wrote; after a fault of the code's own, the code is shown."""
+    with pytest.raises(ProgramError) as caught:
+        measured(value, name, DeviceCode("cuda", MEMBERS, target="sm_90a"))
+    assert caught.value.field == field
+    assert message in str(caught.value)
+    assert "trunnion_measur" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(CompileError, match=r"kernel.cu\(5\): error"):
+        measured(value, name, DeviceCode("cuda", f"{MEMBERS}struct Wrong {{ Unknown a; }};", target="sm_90a"))
 
 
 def test_what_is_asked_is_checked() -> None:

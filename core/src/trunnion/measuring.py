@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct as packing
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect, expect_text
@@ -13,6 +14,7 @@ from trunnion.compiler_options import options_of
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import (
+    CompileError,
     CorruptArtifactError,
     DeviceRequirementError,
     ProgramError,
@@ -20,6 +22,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.image.elf import read_elf
+from trunnion.messages import suggestion
 from trunnion.model.code import DeviceCode
 from trunnion.model.fields import place
 from trunnion.model.member_kind import MemberKind, passed_by, unlike
@@ -41,18 +44,27 @@ __all__ = ["measured"]
 _KERNEL: Final = "trunnion_measuring_kernel"
 _NUMBERS: Final = "trunnion_measured_numbers"
 _TYPE: Final = "trunnion_measured_type"
+_TYPE_FILE: Final = "trunnion_measured_type"
+_MEMBERS_FILE: Final = "trunnion_measured_members"
 _LANGUAGE: Final = "cuda"
 _IMAGE: Final = "cubin"
 _EMPTY: Final = 1
 """``sizeof`` of a type without members."""
-_MEMBER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ERROR: Final = re.compile(
+    r"^(.*)\((\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (.*(?:\n {4,}[^\s^].*)*)", re.MULTILINE
+)
+"""The first error of a log: the file, the line, and the sentence, which may go on in lines that are indented."""
 _PROBE: Final = """
+#line 1 "trunnion_measuring"
 #ifdef __CUDACC_RTC__
 #define TRUNNION_OFFSET(member) __INTADDR__(&((trunnion_measured_type*)0)->member)
 #else
 #define TRUNNION_OFFSET(member) __builtin_offsetof(trunnion_measured_type, member)
 #endif
+#line 1 "{type_file}"
 using trunnion_measured_type = {type};
+#line 1 "trunnion_measuring"
 template <class T, bool = __is_enum(T)> struct trunnion_kind {{ enum : unsigned long long {{ is = 0 }}; }};
 template <class T> struct trunnion_kind<T, true> : trunnion_kind<__underlying_type(T)> {{}};
 template <class T> struct trunnion_kind<T&, false> : trunnion_kind<T> {{}};
@@ -61,12 +73,16 @@ template <class T> struct trunnion_kind<volatile T, false> : trunnion_kind<T> {{
 template <class T> struct trunnion_kind<const volatile T, false> : trunnion_kind<T> {{}};
 {kinds}
 extern "C" __device__ __constant__ unsigned long long {numbers}[] = {{
+#line 1 "{members_file}"
 {values}
+#line 1 "trunnion_measuring"
 }};
 extern "C" __global__ void {kernel}(unsigned long long* out) {{ *out = {numbers}[*out]; }}
 """
 """The kernel reads the numbers at a place that no compiler can know, so that it keeps them all. Kinds have no
 ``<type_traits>``, which not every machine has headers for.
+
+By ``#line`` an error names what was asked for when it came up: the type, or a member by its place among the paths.
 
 NVRTC has neither ``offsetof`` nor its builtin; ``__INTADDR__`` is what its front end's own ``<stddef.h>`` makes of it.
 """
@@ -123,11 +139,12 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
     Raises
     ------
     ProgramError
-        If a field's name is no member's, or a member has another size than what is passed there, is of another kind (a
+        If the compiler knows no such type, or a field's name is no member's, or one's of which it tells no place
+        (a private one, a bit-field), or a member has another size than what is passed there, is of another kind (a
         number for a pointer, a float for an integer), or is not aligned to what that asks for; the field is named. Or
         if members are missing that `complete` asks for, or there are options for anybody else.
     CompileError
-        If the compiler refuses the code, or a field is no member of the type.
+        If the compiler refuses the code.
     UnsupportedFeatureError
         If no installed compiler makes a cubin of the code.
     DeviceRequirementError
@@ -147,8 +164,13 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
         options=options_of(options, spec.name),
         accepts=(_IMAGE,),
     )
-    numbers = dict(zip(places, _read(device.compile(request), len(places)), strict=True))
     with place(shorten(name)):
+        try:
+            image = device.compile(request)
+        except CompileError as error:
+            _refuse_by_field(error, name, code, [path for path, _ in groupby(path for _, path in places)])
+            raise
+        numbers = dict(zip(places, _read(image, len(places)), strict=True))
         return _measured(value, "", _Numbers(numbers, complete))
 
 
@@ -172,16 +194,47 @@ def _members(value: Argument | Array, path: str) -> list[tuple[str, Argument | A
     if not isinstance(value, Struct):
         return []
     for name, _ in value.fields:
-        if not _MEMBER.fullmatch(name):
+        if not _WORD.fullmatch(name):
             raise ProgramError("expected the name of a C++ member", field=f"struct.field {shorten(name)}")
     return [(f"{path}.{name}" if path else name, one) for name, one in value.fields]
 
 
 def _probe(code: DeviceCode, name: str, places: tuple[tuple[str, str], ...]) -> DeviceCode:
     """Return the code with the probe behind it."""
-    values = ",\n".join(_question(operator, path) for operator, path in places)
-    text = _PROBE.format(type=name, numbers=_NUMBERS, values=values, kernel=_KERNEL, kinds=_kinds())
+    values = ",\n".join(
+        ", ".join(_question(operator, path) for operator, path in asked)
+        for _, asked in groupby(places, key=lambda one: one[1])
+    )
+    text = _PROBE.format(
+        type=name, numbers=_NUMBERS, values=values, kernel=_KERNEL, kinds=_kinds(),
+        type_file=_TYPE_FILE, members_file=_MEMBERS_FILE,
+    )  # fmt: skip
     return replace(code, source=str(code.source) + text)
+
+
+def _refuse_by_field(error: CompileError, name: str, code: DeviceCode, paths: list[str]) -> None:
+    """Refuse the type or the member that the compiler stopped at, unless the fault is the code's own."""
+    found = _ERROR.search(error.log)
+    file, line = (found[1].rpartition("/")[2], int(found[2])) if found else ("", 0)
+    if found is None or file not in {_TYPE_FILE, _MEMBERS_FILE} or not 1 <= line <= len(paths):
+        return
+    sentence = "; ".join(part.strip() for part in found[3].splitlines())
+    path = paths[line - 1] if file == _MEMBERS_FILE else ""
+    array, _, index = path.rpartition("[")
+    if path.endswith("]"):
+        raise ProgramError(
+            f"got an array, where the member is none ([{index}: {sentence}); write struct(('x', ...), ('y', ...)) "
+            "with the names of its members",
+            field=f"field {shorten(array)}",
+        ) from None
+    texts = (str(code.source), *(str(text) for _, text in code.includes))
+    words = {word for text in texts for word in _WORD.findall(text)}
+    lost = [word for word in _WORD.findall(path.rpartition(".")[2] or name) if word not in words]
+    known = words - {word for one in paths for word in _WORD.findall(one)}
+    advice = next(filter(None, (suggestion(word, sorted(known)) for word in lost)), "")
+    if not advice and path:
+        advice = "; name a public member that has an address, or say offsets={...}"
+    raise ProgramError(f"{sentence}{advice}", field=f"field {shorten(path)}" if path else "") from None
 
 
 def _question(operator: str, path: str) -> str:

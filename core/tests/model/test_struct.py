@@ -289,3 +289,18 @@ def test_what_stands_in_a_struct_belongs_to_the_program() -> None:
 def test_pairs_in_a_list_are_told_how_they_are_given(count: int):
     with pytest.raises(ProgramError, match=r"struct\(\*pairs\)"):
         struct([(name, symbols("n")[0]) for name in "abc"[:count]])
+
+
+def test_a_path_is_told_as_offset_and_size() -> None:
+    """As a kernel's body in the simulator asks for what reached it."""
+    inner = [struct(("n", N.cast("int32")), ("b", array(*[N.cast("int16")] * 2))) for _ in range(2)]
+    outer = struct(("last", N), ("in", array(*inner)), offsets={"last": 16, "in": 0})
+    wanted = {"last": (16, 8), "in": (0, 16), "in[1]": (8, 8), "in[1].n": (8, 4), "in[1].b[1]": (14, 2)}
+    assert {path: outer.place_of(path) for path in wanted} == wanted
+    with pytest.raises(
+        ProgramError, match=r"got 'in\[1\]\.bb', expected the path of a field; did you mean"
+    ) as caught:
+        outer.place_of("in[1].bb")
+    assert caught.value.field == "path"
+    with pytest.raises(ProgramError):
+        outer.place_of(8)  # type: ignore[arg-type]  # which it checks

@@ -12,6 +12,7 @@ import pytest
 
 from trunnion.contract.diagnosis import Component, Diagnosis, Severity
 from trunnion.toolchain.driver import InstalledDriver
+from trunnion.toolchain.search import Place
 from trunnion_nvrtc import diagnosis, installation
 from trunnion_nvrtc.diagnosis import diagnose_backend, diagnose_compiler
 
@@ -37,6 +38,8 @@ class Machine:
         self.answers[name] = {"path": str(path), "origin": "conda", "version": list(version)}
 
     def headers(self, version: int) -> None:
+        (self.root / "crt").mkdir(exist_ok=True)
+        (self.root / "crt" / "mma.h").touch()
         (self.root / "cuda_runtime_api.h").write_text(f"#define CUDART_VERSION  {version}\n")
         self.answers["cudart"] = {"path": str(self.root)}
 
@@ -183,6 +186,24 @@ def test_headers_of_another_major(machine: Machine) -> None:
     complete(machine)
     machine.headers(12090)
     assert codes(diagnose_compiler()) == {"headers-version": Severity.WARNING}
+
+
+def test_headers_without_crt(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A wheel of its own has them, which is easily forgotten."""
+    complete(machine)
+    (machine.root / "crt" / "mma.h").rename(tmp_path / "mma.h")
+    monkeypatch.setattr(installation, "cuda_places", tuple)
+    (finding,) = diagnose_compiler().findings
+    assert (finding.code, finding.severity) == ("headers-crt", Severity.WARNING)
+    assert finding.advice == "pip install 'nvidia-cuda-crt==13.*'"
+    other = tmp_path / "toolkit"
+    (other / "crt").mkdir(parents=True)
+    (other / "crt" / "mma.h").touch()
+    (other / "cuda_runtime_api.h").write_text("#define CUDART_VERSION 13010\n")
+    monkeypatch.setattr(installation, "cuda_places", lambda: [Place("CUDA_HOME", str(other))])
+    (finding,) = diagnose_compiler().findings
+    assert finding.severity is Severity.INFO
+    assert finding.summary.endswith(f"those in {other} stand in")
 
 
 def test_a_search_that_crashes_is_told(machine: Machine) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from trunnion.model.code import DeviceCode
 from trunnion.storage.stamps import stamp
+from trunnion.toolchain.search import Place
+from trunnion_nvrtc import installation
 from trunnion_nvrtc.compiler import headers
 from trunnion_nvrtc.compiler.headers import needs_toolkit, toolkit_directories
 
@@ -94,6 +96,32 @@ def test_the_toolkits_directories_are_those_of_pathfinder(monkeypatch: pytest.Mo
     assert toolkit_directories() == ("/wheel/include", "/toolkit/include/cccl", "/toolkit/include")
     monkeypatch.setattr(cuda.pathfinder, "find_nvidia_header_directory", lambda _: None)
     assert toolkit_directories() == ()
+
+
+def toolkit(folder: Path, version: int, *headers: str) -> str:
+    for name in headers:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    (folder / "cuda.h").write_text(f"#define CUDA_VERSION {version}\n")
+    (folder / "cuda_runtime_api.h").write_text(f"#define CUDART_VERSION {version}\n")
+    return str(folder)
+
+
+def test_what_a_wheel_lacks_comes_from_a_toolkit_of_its_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """``mma.h`` is in the wheel of the headers, ``crt/mma.h`` in another one."""
+    wheel = toolkit(tmp_path / "wheel", 13000, "mma.h")
+    names = {"old": 12090, "host": 13000, "same": 13010}
+    folders = [toolkit(tmp_path / name, version, "crt/mma.h") for name, version in names.items()]
+    (tmp_path / "host" / "stdlib.h").write_text("")
+    monkeypatch.setattr(cuda.pathfinder, "find_nvidia_header_directory", {"cudart": wheel}.get)
+    for count, spare in ((0, ()), (2, ()), (3, (folders[2],))):
+        places = [Place("toolkit", ""), *(Place("toolkit", folder) for folder in folders[:count])]
+        monkeypatch.setattr(installation, "cuda_places", lambda found=places: found)
+        assert toolkit_directories() == (wheel, *spare)
+    toolkit(tmp_path / "wheel", 13000, "crt/mma.h")
+    assert toolkit_directories() == (wheel,)
 
 
 def test_the_versions_of_files_are_told(tmp_path: Path) -> None:

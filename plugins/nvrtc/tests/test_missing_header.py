@@ -61,6 +61,25 @@ def test_a_host_header_that_has_no_counterpart_is_told_as_that(name: str) -> Non
     )
 
 
+@pytest.mark.parametrize("name", ["cinttypes", "inttypes.h"])
+def test_where_the_types_are_of_a_header_that_is_missing_is_told(name: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compiled(f"#include <{name}>")
+    (note,) = caught.value.__notes__
+    assert f"nothing in place of {name}: leave it out; its types are in <cstdint>" in note
+    assert compiled('#include <cstdint>\n__device__ void f(std::int64_t a) { printf("%lld", (long long)a); }')
+
+
+def test_an_older_standard_than_libcudacxx_takes_is_told() -> None:
+    source = "__device__ float f(float x) { return sqrtf(x) * M_PI; }"
+    with pytest.raises(CompileError, match=r"C\+\+ 17") as caught:
+        compiled(f"#include <cmath>\n{source}", options={"std": "c++14"})
+    (note,) = caught.value.__notes__
+    assert "take --std=c++14 or older away, or write C's header, as math.h for cmath" in note
+    assert compiled(f"#include <math.h>\n{source}", options={"std": "c++14"})
+    assert compiled(f"#include <cmath>\n{source}")
+
+
 def test_without_libcudacxx_its_installation_is_told(tmp_path: Path) -> None:
     for folders in ((), (str(tmp_path),)):
         hint = missing_header_hint("tuple", folders)
@@ -100,6 +119,21 @@ def test_what_nvcc_includes_by_itself_is_told(name: str) -> None:
     assert compiled(f"#include <cuda_runtime.h>\n{source}")
 
 
+def test_that_another_cuda_runtime_has_not_what_is_called_is_told(tmp_path: Path) -> None:
+    """It is included, so to include it is no advice."""
+    (tmp_path / "cuda_runtime.h").write_text("")
+    with pytest.raises(CompileError) as caught:
+        compiled(
+            "#include <cuda_runtime.h>\n__device__ void f() { cudaGridDependencySynchronize(); }",
+            options={"include_path": str(tmp_path)},
+        )
+    (note,) = caught.value.__notes__
+    assert note.startswith(
+        "hint: cudaGridDependencySynchronize is in cuda_runtime.h, which nvcc includes by itself; "
+    )
+    assert f"{tmp_path}/cuda_runtime.h has it for nvcc alone: leave out the include path" in note
+
+
 @pytest.mark.parametrize(
     ("used", "what", "header"),
     [
@@ -117,6 +151,10 @@ def test_what_nvcc_includes_by_itself_is_told(name: str) -> None:
         ("std::is_same_v", "bool a = std::is_same_v<int, int>", "type_traits"),
         ("std::uint8_t", "std::uint8_t a", "cstdint"),
         ("std::numeric_limits", "float a = std::numeric_limits<float>::max()", "limits"),
+        ("std::size_t", "std::size_t a", "cstddef"),
+        ("std::ptrdiff_t", "std::ptrdiff_t a", "cstddef"),
+        ("CUDART_INF_F", "float a = CUDART_INF_F", "math_constants.h"),
+        ("CUDART_PI", "double a = CUDART_PI", "math_constants.h"),
         ("__half", "__half a", "cuda_fp16.h"),
         ("__nv_bfloat16", "__nv_bfloat16 a", "cuda_bf16.h"),
         ("CUtensorMap", "CUtensorMap* a", "cuda.h"),

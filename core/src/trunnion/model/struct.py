@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.messages import describe
+from trunnion.messages import describe, suggestion
 from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Const, Expr, OutsideExpr
@@ -148,6 +148,26 @@ class Struct(OutsideExpr):
         with place("struct"):
             object.__setattr__(self, "fields", _named(self.fields))
             self._lay_out()
+
+    def place_of(self, path: str) -> tuple[int, int]:
+        """Return the offset and the size of what lies at a path, in bytes, as a simulated kernel's `fields` take them.
+
+        Parameters
+        ----------
+        path
+            As C++ writes it behind the struct: ``"rows[1].stride"``.
+
+        Raises
+        ------
+        ProgramError
+            If nothing lies there.
+        """
+        known = dict(_places_within(self, 0, ""))
+        wanted = text(path, "path")
+        if wanted not in known:
+            problem = f"got {shorten(wanted)}, expected the path of a field{suggestion(wanted, known)}"
+            raise ProgramError(problem, field="path")
+        return known[wanted]
 
     def _lay_out(self) -> None:
         layouts = [layout_of(value) for _, value in self.fields]
@@ -324,18 +344,36 @@ def pieces(argument: Argument | Array, offset: int = 0, path: str = "") -> Itera
     offset, path
         Where it lies itself.
     """
+    if isinstance(argument, (Struct, Array)):
+        for inner in _within(argument, offset, path):
+            yield from pieces(*inner)
+    else:
+        yield Piece(offset, path, argument)
+
+
+def _within(
+    argument: Argument | Array, offset: int, path: str
+) -> Iterator[tuple[Argument | Array, int, str]]:
+    """Yield what lies directly in a struct or an array, by ascending offsets, each with its offset and path."""
     match argument:
         case Struct():
-            order = sorted(range(len(argument.fields)), key=argument.places.__getitem__)
-            for index in order:
+            for index in sorted(range(len(argument.fields)), key=argument.places.__getitem__):
                 name, value = argument.fields[index]
-                yield from pieces(value, offset + argument.places[index], f"{path}{_member(name)}")
+                yield value, offset + argument.places[index], f"{path}{_member(name)}"
         case Array():
             step = argument.layout.nbytes // len(argument.values)
             for index, value in enumerate(argument.values):
-                yield from pieces(value, offset + index * step, f"{path}[{index}]")
-        case _:
-            yield Piece(offset, path, argument)
+                yield value, offset + index * step, f"{path}[{index}]"
+
+
+def _places_within(
+    argument: Argument | Array, offset: int, path: str
+) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the path of everything within an argument, of structs and arrays too, with its offset and size."""
+    for inner in _within(argument, offset, path):
+        value, start, where = inner
+        yield where.removeprefix("."), (start, layout_of(value).nbytes)
+        yield from _places_within(*inner)
 
 
 def leaves(argument: Argument) -> Iterator[Argument]:

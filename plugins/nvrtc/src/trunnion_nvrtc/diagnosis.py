@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from trunnion.contract.diagnosis import Diagnosis, Finding, Severity
 from trunnion.toolchain.driver import installed_driver
-from trunnion_nvrtc.installation import MAJOR, bindings, builtins, find_toolchain, headers, library
+from trunnion_nvrtc.installation import (
+    MAJOR,
+    bindings,
+    builtins,
+    find_toolchain,
+    headers,
+    library,
+    spare_headers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,6 +113,13 @@ def _about_headers(runtime: Component, version: _Version, nvrtc: _Version) -> It
     elif version is not None and nvrtc is not None and version[0] != nvrtc[0]:
         summary = f"the headers in {runtime.chosen} are of CUDA {_text(version)}, NVRTC is {_text(nvrtc)}"
         yield Finding(Severity.WARNING, "headers-version", summary, advice)
+    spare = spare_headers(runtime.chosen) if runtime.chosen else None
+    if spare is not None:
+        summary = f"the headers in {runtime.chosen} lack crt/, which mma.h includes: " + (
+            f"those in {spare} stand in" if spare else "sources that include it cannot be compiled"
+        )
+        advice = f"pip install 'nvidia-cuda-crt=={MAJOR}.*'"
+        yield Finding(Severity.INFO if spare else Severity.WARNING, "headers-crt", summary, advice)
 
 
 def _about_driver(driver: InstalledDriver, nvrtc: _Version) -> Iterator[Finding]:

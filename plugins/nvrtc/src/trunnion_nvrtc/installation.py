@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.diagnosis import Component
+from trunnion.toolchain.host_headers import cuda_places
 from trunnion.toolchain.inquiry import inquire
 from trunnion.toolchain.search import Place, judge, loader_places, path_text, root_places, wheel_places
 
@@ -28,6 +29,7 @@ __all__ = [
     "headers",
     "library",
     "nvrtc_in_wheels",
+    "spare_headers",
 ]
 
 MAJOR = 13
@@ -37,6 +39,11 @@ Installed = tuple[Component, tuple[int, int] | None]
 """A component, and its version as two numbers; None if it is not there, or does not say."""
 
 _ROOTS = ("CUDA_PATH", "CUDA_HOME")
+_APART = "crt/mma.h"
+"""A header that others of CUDA's include, and that is in a wheel of its own (nvidia-cuda-crt)."""
+_HOST = "stdlib.h"
+_HEAD_BYTES = 1 << 16
+"""How much of a header is read for its version, which it says near its start."""
 _CUDART_VERSION = re.compile(r"#\s*define\s+CUDART_VERSION\s+(\d+)")
 _CCCL_VERSION = re.compile(r"#\s*define\s+CCCL_VERSION\s+(\d+)")
 _ASK = """
@@ -178,6 +185,31 @@ def headers(name: str, answer: Mapping[str, Any]) -> Installed:
     return component, version
 
 
+def spare_headers(folder: str) -> str | None:
+    """Return where else the headers of ``crt/`` are that a folder of CUDA's lacks, as a wheel's does.
+
+    Parameters
+    ----------
+    folder
+        CUDA's headers as they are found.
+
+    Returns
+    -------
+    str | None
+        Headers of the same major version, such as a toolkit's; empty if there are none, None if nothing is lacking.
+    """
+    version = None if Path(folder, _APART).is_file() else _headers_version("cudart", Path(folder))
+    if version is None:
+        return None
+    for place in cuda_places():
+        # Among the host's own headers, those that NVRTC cannot read would be found too.
+        if place.path and Path(place.path, _APART).is_file() and not Path(place.path, _HOST).exists():
+            there = _headers_version("cudart", Path(place.path))
+            if there is not None and there[0] == version[0]:
+                return place.path
+    return ""
+
+
 def builtins(nvrtc: Component) -> Component:
     """Return the library that NVRTC loads from beside itself when it compiles."""
     folder = Path(nvrtc.chosen).parent
@@ -228,7 +260,8 @@ def _headers_version(name: str, folder: Path) -> tuple[int, int] | None:
         "cccl": ("cuda/std/__cccl/version.h", _CCCL_VERSION),
     }[name]
     try:
-        found = pattern.search((folder / file).read_text("utf-8", "replace"))
+        with (folder / file).open("rb") as text:
+            found = pattern.search(text.read(_HEAD_BYTES).decode("utf-8", "replace"))
     except OSError:
         return None
     if found is None:

@@ -241,7 +241,7 @@ class _Compilation:
             )
         for name in self._missing_headers(log, options):
             error.add_note(missing_header_hint(name, toolkit_directories()))
-        for note in (*cuda_hints(log), *name_hints(log)):
+        for note in (*cuda_hints(log, self.part.options.get("include-path", ())), *name_hints(log)):
             error.add_note(note)
         return error
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.storage.stamps import Stamp, stamp
 from trunnion.toolchain.directives import may_paste, mentions, quoted_names
+from trunnion_nvrtc.installation import spare_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,14 +63,16 @@ def toolkit_directories() -> tuple[str, ...]:
 
     They come from wheels (``nvidia/cu13/include`` as well as ``nvidia/cuda_runtime/include``), a conda
     environment or a toolkit, in the order of ``cuda.pathfinder``. CUDA's C++ library is found under both of its names:
-    ``<cuda/std/…>``, and ``<cccl/cuda/std/…>``, which CUTLASS writes.
+    ``<cuda/std/…>``, and ``<cccl/cuda/std/…>``, which CUTLASS writes. What a wheel lacks (``crt/``, which ``mma.h``
+    includes) comes from a toolkit of the same major version, if there is one.
     """
     from cuda.pathfinder import find_nvidia_header_directory  # noqa: PLC0415 - only sources with includes need it
 
     found = [directory for library in _LIBRARIES if (directory := find_nvidia_header_directory(library))]
     # Last, because beside a toolkit's library lie all of its headers, and a wheel's may be those of NVRTC's version.
     above = [str(Path(directory).parent) for directory in found if Path(directory).name == _LIBRARY_FOLDER]
-    return tuple(dict.fromkeys((*map(str, found), *above)))
+    spare = [spare_headers(str(found[0])) or ""] if found else []
+    return tuple(filter(None, dict.fromkeys((*map(str, found), *above, *spare))))
 
 
 def host_headers() -> str:

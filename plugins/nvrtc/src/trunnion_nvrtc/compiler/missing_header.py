@@ -35,11 +35,14 @@ _POSIX = frozenset((
 ))  # fmt: skip
 
 _BUILT_IN = "what NVRTC has of it, if anything, needs no header"
+_INTEGERS = "its types are in <cstdint>, and printf takes %lld and %llu for those of 64 bits"
 _INSTALL = "pip install nvidia-cuda-cccl"
 
+_RUNTIME = "cuda_runtime.h"
 _GRID_DEPENDENCY = re.compile(
     'identifier "(cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion)" is undefined'
 )
+_OLD_STANDARD = "libcu++ requires at least C++ 17"
 _DEVICE_LAUNCH = "device-side kernel launch could not be processed"
 _DRIVER_API = re.compile(r"\bcuda\.h\(\d+\): error: A function without execution space annotations")
 
@@ -69,15 +72,36 @@ def missing_header_hint(name: str, directories: Sequence[str]) -> str:
             f"hint: NVRTC has no host headers; libcu++, which is not found, may have {name} for device code: "
             f"{include}; {_INSTALL}"
         )
-    return f"hint: NVRTC has no host headers, and libcu++ has nothing in place of {name}: leave it out; {_BUILT_IN}"
+    known = _INTEGERS if ours == "cinttypes" else _BUILT_IN
+    return (
+        f"hint: NVRTC has no host headers, and libcu++ has nothing in place of {name}: leave it out; {known}"
+    )
 
 
-def cuda_hints(log: str) -> list[str]:
-    """Return the hints for a log that misses what nvcc has of CUDA's headers, or takes what is the host's."""
+def cuda_hints(log: str, own: Sequence[str]) -> list[str]:
+    """Return the hints for a log that misses what nvcc has of CUDA's headers, or takes what is the host's.
+
+    Parameters
+    ----------
+    log
+        What NVRTC printed.
+    own
+        The author's own include path, which comes before what is found without it.
+    """
     hints = []
     called = _GRID_DEPENDENCY.search(log)
     if called:
-        hints.append(f"hint: {called[1]} is in cuda_runtime.h, which nvcc includes by itself; include it")
+        first = find_header(_RUNTIME, own)
+        what = "include it" if first is None else (
+            f"{first} has it for nvcc alone: leave out the include path that it is in; the {_RUNTIME} that is found "
+            "without it has it"
+        )  # fmt: skip
+        hints.append(f"hint: {called[1]} is in {_RUNTIME}, which nvcc includes by itself; {what}")
+    if _OLD_STANDARD in log:
+        hints.append(
+            "hint: what <cmath> and others have for device code is libcu++'s, which takes C++17 or newer: "
+            "take --std=c++14 or older away, or write C's header, as math.h for cmath"
+        )
     if _DEVICE_LAUNCH in log:
         hints.append(
             "hint: a kernel launches another one only in code that is linked, with --relocatable-device-code=true"

@@ -17,10 +17,12 @@ _GLOBAL = (
     (r"__half2?|half2?|__float2half(?:_rn)?|__half2float", "cuda_fp16.h"),
     (r"__nv_bfloat162?|nv_bfloat162?|__float2bfloat16|__bfloat162float", "cuda_bf16.h"),
     (r"__nv_fp8_e[45]m[23]", "cuda_fp8.h"),
+    (r"CUDART_(?!VERSION|CB|DEVICE)\w+", "math_constants.h"),
     (r"CUtensorMap|CUdeviceptr", "cuda.h"),
 )  # fmt: skip
 _IN_STD = (
     (_INTEGER, "cstdint"),
+    (r"size_t|ptrdiff_t|nullptr_t|byte", "cstddef"),
     (r"min|max|clamp", "algorithm"),
     (r"printf", "cstdio"),
     (r"memcpy|memset", "cstring"),
