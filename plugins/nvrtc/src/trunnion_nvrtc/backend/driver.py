@@ -322,7 +322,10 @@ class CudaDriver:
             self.leave()
 
     def _refused(self, attempt: Attempt) -> RefusedLaunch:
-        return RefusedLaunch.of(attempt.frame, attempt.kernel, self.priorities)
+        fields = attempt.frame.config.fields
+        grid = fields.gridDimX, fields.gridDimY, fields.gridDimZ
+        block = fields.blockDimX, fields.blockDimY, fields.blockDimZ
+        return RefusedLaunch.of(attempt.frame, attempt.kernel, (*grid, *block), self.priorities)
 
     def priorities(self) -> tuple[int, int]:
         """Return what the current device takes as a priority (``cuCtxGetStreamPriorityRange``)."""

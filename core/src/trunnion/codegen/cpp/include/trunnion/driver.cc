@@ -109,7 +109,7 @@ bool raise_driver(const Driver& driver, const char* call, CUresult code, const R
   if (explained.size() != 0) message << ": " << explained;
   if (refused.stream != nullptr) handle << reinterpret_cast<uint64_t>(*refused.stream);
   show_subject(driver, code, refused, subject);
-  RefusedLaunch none{Name{"", 0}, {}, {}};
+  RefusedLaunch none{Name{"", 0}, {}, {}, {}};
   const RefusedLaunch& launch = refused.launch != nullptr ? *refused.launch : none;
   if (refused.launch != nullptr) message << "; the launch is of kernel " << launch.kernel;
   if (subject.size() != 0) message << "; " << subject;
@@ -118,7 +118,8 @@ bool raise_driver(const Driver& driver, const char* call, CUresult code, const R
   raising.field(call).field(number).field(name).field(explained).field(handle);
   raising.field(launch.kernel.text, launch.kernel.size).field(launch.attributes).field(launch.priorities);
   raising.field(subject);
-  if (refused.map != nullptr) raising.field(refused.map->numbers);
+  const Text no_map;
+  raising.field(refused.map != nullptr ? refused.map->numbers : no_map).field(launch.shape);
   return raising.with(message);
 }
 
