@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
+import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -305,6 +307,33 @@ def test_a_kernel_of_which_a_device_refuses_something_is_named_with_the_device(w
             texts.append(str(caught.value))
     assert len(set(texts)) == 1, texts
     assert texts[0].endswith("; the kernel is 'kernel_0' on device 1")
+
+
+@pytest.mark.parametrize("version", [11000, 11080])
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
+def test_a_driver_that_is_too_old_is_told_with_what_it_lacks(backend, version):
+    source = f"""
+import trunnion
+from trunnion import sim
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+simulator = sim.start(arch="sm_90a", driver_version={version})
+builder = ProgramBuilder("p", DeviceCode("cuda", 'extern "C" __global__ void k(int number) {{}}'))
+builder.launch("k", (builder.scalar("number", "int32"),), 1, 1)
+program = trunnion.compile(builder.build(), "{backend}", target="sm_90a")
+try:
+    program(1, device=0)
+except trunnion.errors.DeviceRequirementError as error:
+    print(error)
+"""
+    # The bindings keep for the whole process what they found in the first driver.
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == (
+        f"needs a driver for CUDA 12.0 or later, with cuLibraryLoadData, got one for CUDA 11.{version % 1000 // 10}; "
+        "update the driver"
+    ), done.stderr
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])

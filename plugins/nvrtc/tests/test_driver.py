@@ -259,7 +259,7 @@ except DeviceRequirementError as error:
     )
     assert (
         done.stdout.strip()
-        == "needs a driver for CUDA 12.0 or later, got one for CUDA 11.8; update the driver"
+        == "needs a driver for CUDA 12.0 or later, with cuLibraryLoadData, got one for CUDA 11.8; update the driver"
     )
 
 

@@ -69,11 +69,7 @@ class CudaDriver:
         if (
             version < _LEAST_VERSION
         ):  # cuda.bindings raises a RuntimeError for each function that is not there
-            raise DeviceRequirementError(
-                "a driver for CUDA 12.0 or later",
-                f"one for CUDA {version // 1000}.{version % 1000 // 10}",
-                "update the driver",
-            )
+            raise refusals.OLD_DRIVER(_LEAST_VERSION, "cuLibraryLoadData", version)
         status, count = calls.cuDeviceGetCount()
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count

@@ -17,7 +17,9 @@ bool find_driver(Driver& driver) {
     if (found[index] != nullptr) continue;
     const EntryPoint& entry = kEntryPoints[index];
     CUdriverProcAddressQueryResult state = CU_GET_PROC_ADDRESS_SUCCESS;
-    const CUresult status = find(entry.name, &found[index], 12000, CU_GET_PROC_ADDRESS_DEFAULT, &state);
+    // A driver refuses to be asked for a version later than its own, which is not known before it was asked for.
+    const int wanted = index > kVersionEntryPoint ? kLeastVersion : entry.cuda_version;
+    const CUresult status = find(entry.name, &found[index], wanted, CU_GET_PROC_ADDRESS_DEFAULT, &state);
     const bool missing = status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_FOUND;
     if (missing && found[index] == nullptr) return raise_old_driver(entry.cuda_version, entry.name, version);
     std::memcpy(&driver, found, sizeof driver);
@@ -25,6 +27,7 @@ bool find_driver(Driver& driver) {
     if (index != kVersionEntryPoint) continue;
     const CUresult asked = driver.driver_get_version(&version);
     if (asked != CUDA_SUCCESS) return raise_driver(driver, "cuDriverGetVersion", asked);
+    if (version < kLeastVersion) return raise_old_driver(kLeastVersion, "cuLibraryLoadData", version);
   }
   return true;
 }

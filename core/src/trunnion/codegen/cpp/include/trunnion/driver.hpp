@@ -108,6 +108,7 @@ struct ImageTarget {
   void read(const void* image, size_t nbytes);
 };
 
+inline constexpr int kLeastVersion = 12000;  // of CUDA, which brought cuLibraryLoadData and its like
 inline constexpr size_t kVersionEntryPoint = 1, kNameEntryPoint = 2, kTextEntryPoint = 3;
 inline constexpr size_t kEntryPointCount = sizeof kEntryPoints / sizeof *kEntryPoints;
 static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for each member");
