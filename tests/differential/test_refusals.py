@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 import trunnion
 from trunnion.errors import (
@@ -307,6 +308,22 @@ def test_a_kernel_of_which_a_device_refuses_something_is_named_with_the_device(w
             texts.append(str(caught.value))
     assert len(set(texts)) == 1, texts
     assert texts[0].endswith("; the kernel is 'kernel_0' on device 1")
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi"])
+def test_a_device_without_tensor_maps_is_told_as_too_small(simulator, backend):
+    code = DeviceCode(
+        "cuda", 'struct alignas(64) Map { char bytes[128]; }; extern "C" __global__ void k(Map map) {}'
+    )
+    builder = ProgramBuilder("p", code)
+    builder.launch("k", (builder.input("x", "float16", (64, 64)).tiled((64, 64)),), 2, 32)
+    program = trunnion.compile(builder.build(), backend, target="compute_80")
+    with simulator.configured(arch="sm_80"), pytest.raises(DeviceRequirementError) as caught:
+        simulator.call(program, simulator.tensor(torch.zeros(64, 64, dtype=torch.float16), 0))
+    assert str(caught.value) == (
+        "needs compute capability 9.0 for a tensor map over 'x', got a device of compute capability 8.0; launch on a "
+        "device that has it, or leave the map out"
+    )
 
 
 @pytest.mark.parametrize("version", [11000, 11080])

@@ -15,7 +15,6 @@ from trunnion import errors
 from trunnion.launcher.driver_status import RefusedLaunch, about, status_error
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.plan.refusals import REFUSALS
-from trunnion.model.tensormap.rules import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,7 +150,7 @@ def _map_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> BaseExceptio
     address, dims, strides, innermost, capability = map(_integers, numbers)
     known = spec.fields.at(address[0], dims, strides, innermost[0])
     major, minor = capability
-    return errors.TensorMapError(broken_rules(known, (major, minor)) or (problem,), field=spec.place)
+    return spec.refusal(known, (major, minor)) or errors.TensorMapError((problem,), field=spec.place)
 
 
 _READERS = {"TensorMapError": _map_error, "DriverError": _driver_error}
