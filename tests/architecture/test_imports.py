@@ -76,6 +76,7 @@ LAYERS = {
     "compilation": _FRONT | {"bundles", "compiler_options", "selection", "signing"},
     "sim": _VALUES | {"call_helper", "dlpack", "image", "storage", "toolchain"},
     "examples": _VALUES | {"sim"},
+    "__main__": frozenset({"cli"}),
     "cli": _FRONT
     | {
         "building",

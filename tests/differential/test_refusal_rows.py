@@ -186,6 +186,7 @@ ELSEWHERE = {
     "null-tensor": "core/tests/launcher/test_torch_tensors.py",
     "storage": "core/tests/launcher/test_torch_tensors.py",
     "not-on-cuda": "core/tests/operators/test_fake.py",
+    "old-driver": "tests/differential/test_refusals.py",
     # C++ launchers alone say these: to others than trunnion, of what is not there, or of what no framework makes.
     "empty-image": HANDED,
     "image-names": HANDED,
@@ -226,7 +227,6 @@ UNPROVOKED = {
     "no-bound-memory": "an allocation of the launcher's own fails, which no test makes fail",
     "no-own-memory": "an allocation of the launcher's own fails, which no test makes fail",
     "no-scratch": "the system has no memory for a block's scratch, which no test makes fail",
-    "old-driver": "the simulated driver has every entry point",
     "other-cpu": "the tests' CPU runs what is compiled for it",
 }
 """Rows that no wrong call here provokes, and why; what C++ says of each is compared in `core/tests/codegen/cpp`."""

@@ -30,7 +30,7 @@ def _named(command: str) -> set[str]:
 
 def _document(*words: str) -> object:
     done = subprocess.run(
-        [sys.executable, "-m", "trunnion.cli", *words, "--json"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "trunnion", *words, "--json"], capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
 
@@ -48,7 +48,7 @@ def test_every_command_has_its_section_and_a_block_that_runs(command: str) -> No
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_named(command: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "trunnion.cli", command, "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "trunnion", command, "--help"], capture_output=True, text=True, check=True
     )
     options = set(re.findall(r"^\s+(--[a-z-]+)", done.stdout, re.MULTILINE)) - {"--help", "--json"}
     assert options <= set(re.findall(r"--[a-z-]+", _section(command)))
@@ -57,7 +57,7 @@ def test_every_option_is_named(command: str) -> None:
 @pytest.mark.parametrize("command", CACHE_COMMANDS)
 def test_every_command_of_the_cache_is_named_with_its_options(command: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "trunnion.cli", "cache", command, "--help"],
+        [sys.executable, "-m", "trunnion", "cache", command, "--help"],
         capture_output=True,
         text=True,
         check=True,
@@ -71,7 +71,7 @@ def test_every_command_of_the_cache_is_named_with_its_options(command: str) -> N
 @pytest.mark.parametrize("command", EXPORT_COMMANDS)
 def test_every_exporter_is_named_with_its_options(command: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "trunnion.cli", "export", command, "--help"],
+        [sys.executable, "-m", "trunnion", "export", command, "--help"],
         capture_output=True,
         text=True,
         check=True,

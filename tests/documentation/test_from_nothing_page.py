@@ -43,7 +43,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _trunnion(installed: Path, *words: str) -> Any:
     path = os.pathsep.join([str(installed), *(entry for entry in sys.path if entry)])
     done = subprocess.run(
-        [sys.executable, "-m", "trunnion.cli", *words, "--json"],
+        [sys.executable, "-m", "trunnion", *words, "--json"],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,

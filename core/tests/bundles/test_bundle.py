@@ -169,7 +169,7 @@ def test_the_device_decides(written, monkeypatch, capability, target):
             (10, 0),
             "is for sm_80, and device 0 is sm_100a; build one for it (target='sm_100a'), or .*on('add', device)",
         ),
-        (None, "there is no device 0; build one for it"),
+        (None, "there is no device 0; name a device that is there"),
     ],
 )
 def test_where_nothing_fits_it_says_what_is_lacking(written, monkeypatch, capability, said):

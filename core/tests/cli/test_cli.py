@@ -122,7 +122,7 @@ def test_a_terminal_without_a_character_shows_its_code() -> None:
 
 def test_the_package_can_be_run_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "trunnion.cli", "--version", "--json"],
+        [sys.executable, "-m", "trunnion", "--version", "--json"],
         capture_output=True,
         text=True,
         check=True,

@@ -23,7 +23,7 @@ FAULTY = Path(__file__).parents[1] / "faulty_backend"
 def conformance(*words):
     path = os.pathsep.join([str(FAULTY), *(entry for entry in sys.path if entry)])
     return subprocess.run(
-        [sys.executable, "-m", "trunnion.cli", "conformance", *words],
+        [sys.executable, "-m", "trunnion", "conformance", *words],
         capture_output=True,
         text=True,
         check=False,

@@ -84,7 +84,14 @@ def test_python_s_own_binding_agrees() -> None:
 @pytest.mark.parametrize(
     ("given", "named", "argument", "got", "expected"),
     [
-        ((1,), {"nobody": 2}, "nobody", "it by name", "by name only 'b', 'c', out, stream and device"),
+        ((1,), {"nobody": 2}, "nobody", "it by name", "one of 'b', 'c', 'out', 'stream', 'device'"),
+        (
+            (1,),
+            {"strem": 2},
+            "strem",
+            "it by name",
+            "one of 'b', 'c', 'out', 'stream', 'device'; did you mean 'stream'?",
+        ),
         ((1,), {"out of": 2}, "out of", "it by name", "it by position"),
         ((1, 2), {"b": 2, "c": 3}, "b", "it twice, by position and by name", "it once"),
         ((1,), {"c": 3}, "b", "nothing", "3 arguments, by position or name"),

@@ -164,8 +164,15 @@ def test_what_is_no_name_and_no_version_is_refused(
         trunnion.export_wheel(bundle, tmp_path / "dist", name=name, version=version)
 
 
-def test_variants_that_are_called_otherwise_are_refused(tmp_path: Path, artifacts: dict[str, Any]) -> None:
+def test_variants_that_are_called_otherwise_are_refused(
+    tmp_path: Path, artifacts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = trunnion.compile(examples.load("affine").program, "nvrtc", target="sm_80").artifact
+    with pytest.raises(ProgramError, match="take different parameters; give each"):
+        bundled(tmp_path, {"add": [artifacts["nvrtc"], other]})
+    monkeypatch.setattr(
+        "trunnion.bundles.writing.program_of_variants", lambda *_: None
+    )  # as it was written before
     bundle = bundled(tmp_path, {"add": [artifacts["nvrtc"], other]})
     with pytest.raises(ProgramError, match="take different parameters"):
         trunnion.export_wheel(bundle, tmp_path, name="kernels", version="1")

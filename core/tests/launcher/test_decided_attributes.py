@@ -131,5 +131,5 @@ def test_a_refused_launch_is_told_with_what_the_call_decided(any_rig: Callable[.
         raise DriverError("cuLaunchKernelEx", 1, "CUDA_ERROR_INVALID_VALUE", "wrong")
 
     r.facade.on["launch"] = refuse
-    with pytest.raises(DriverError, match=r"with cluster=\(2, 1, 1\), pdl=False"):
+    with pytest.raises(DriverError, match=r"with grid=.*, block=.*, cluster=\(2, 1, 1\), pdl=False"):
         r.program.call((2, 1, 0), stream=9, device=0)

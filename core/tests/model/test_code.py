@@ -56,6 +56,20 @@ def test_the_suffix_of_a_file_tells_the_language(tmp_path: Path, name: str, lang
     assert (code.language, code.name, code.source) == (language, name, "// text\n")
 
 
+@pytest.mark.parametrize("given", [b"// text\n\0", "// text\n\0", b"// text\n"])
+def test_ptx_is_taken_as_a_compiler_writes_it(given: str | bytes) -> None:
+    code = DeviceCode("ptx", given)
+    assert code == DeviceCode("ptx", "// text\n")
+    assert type(code.source) is str
+
+
+def test_ptx_that_is_no_text_is_refused() -> None:
+    for given in (b"\xff", "a\0b"):
+        with pytest.raises(ProgramError, match=r"no UTF-8|the character") as caught:
+            DeviceCode("ptx", given)
+        assert caught.value.field == "code.source"
+
+
 @pytest.mark.parametrize("text", ["a\0b", "\ud800b", "a\udcff"])
 @pytest.mark.parametrize(
     ("field", "given"),

@@ -246,20 +246,29 @@ except DeviceRequirementError as error:
 def test_a_driver_that_lacks_libraries_is_too_old():
     source = """
 from trunnion import sim
-sim.start(driver_version=11080)
+simulator = sim.start(driver_version=11080)
 from trunnion.errors import DeviceRequirementError
 from trunnion_nvrtc.backend.driver import CudaDriver
+from trunnion_nvrtc.backend.status import calls
 try:
     CudaDriver()
 except DeviceRequirementError as error:
     print(error)
+with simulator.configured(driver_version=13000):
+    try:
+        calls.cuLibraryUnload(None)
+    except DeviceRequirementError as error:
+        print(error)
 """
     done = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=60
     )
     assert (
-        done.stdout.strip()
-        == "needs a driver for CUDA 12.0 or later, got one for CUDA 11.8; update the driver"
+        done.stdout.splitlines()[0]
+        == "needs a driver for CUDA 12.0 or later, with cuLibraryLoadData, got one for CUDA 11.8; update the driver"
+    )
+    assert done.stdout.splitlines()[1].startswith(
+        "needs a driver for CUDA 12.0 or later, with cuLibraryUnload, got "
     )
 
 

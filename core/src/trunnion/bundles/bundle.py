@@ -368,9 +368,7 @@ def _read_index(file: Path, *, trusting: bool) -> bytes:
 
 def _remedy(name: str, arch: str) -> str:
     """Return what to do where no variant fits a device, which is of an architecture, or is not there."""
-    other = (
-        f" (target={quoted(arch)}), or ask for another device's, which is .on({shorten(name)}, device)"
-        if arch
-        else ""
-    )
-    return f"build one for it{other}"
+    if not arch:
+        return "name a device that is there, by its number from 0"
+    other = f"or ask for another device's, which is .on({shorten(name)}, device)"
+    return f"build one for it (target={quoted(arch)}), {other}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect_text, file_path
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.program_file import program_of_variants
 from trunnion.built_program import BUNDLE_SUFFIX, target_of
 from trunnion.bundles.conditions import conditions_of
 from trunnion.bundles.index import Index, Part, Variant
@@ -65,13 +66,17 @@ def write_bundle(
         If the path is no plain name in ``.trn``, or a program has no variant, or too many.
     ArgumentTypeError
         If a program's name is no text, or it is neither an artifact nor a compiled program.
+    ProgramError
+        If the variants of a program take different parameters.
     ArtifactError
         If the files cannot be written.
     CorruptArtifactError
-        If an image cannot be read.
+        If an image, or the program that an artifact was built from, cannot be read.
     """
     final = bundle_path(path)
     artifacts = dict(_named_artifacts(programs))
+    for name, several in artifacts.items():
+        program_of_variants(name, several)
     parts: dict[str, list[Artifact]] = {}
     for artifact in (one for several in artifacts.values() for one in several):
         parts.setdefault(_part_of(artifact), []).append(artifact)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import device_ordinal, output_list, stream_handle
 from trunnion.errors import ArgumentError, ArgumentTypeError, shorten
-from trunnion.messages import type_name
+from trunnion.messages import suggestion, type_name
 from trunnion.model.expr_text import format_expr
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 
@@ -127,8 +127,8 @@ class Convention:
     def _nameable(self, name: str) -> str:
         if name in self.names:
             return "it by position, as all arguments up to one that cannot be named"
-        known = ", ".join(shorten(one) for one in self.names[self._first :])
-        return f"by name only {f'{known}, ' if known else ''}out, stream and device"
+        known = (*self.names[self._first :], *WORDS)
+        return f"one of {', '.join(map(shorten, known))}{suggestion(name, known)}"
 
     def words(
         self, out: Any, stream: Any, device: Any

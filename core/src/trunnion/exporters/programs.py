@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trunnion.artifacts.program_file import program_of
+from trunnion.artifacts.program_file import program_of_variants
 from trunnion.bundles.conditions import conditions_of
-from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError, shorten
+from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 from trunnion.messages import listed
 
 if TYPE_CHECKING:
@@ -36,15 +36,10 @@ def bundled_programs(bundle: Bundle) -> dict[str, KernelProgram]:
     ArtifactError, CorruptArtifactError
         If a part cannot be read.
     """
-    found: dict[str, KernelProgram] = {}
-    for name, variants in bundle.index.programs.items():
-        for variant in variants:
-            program = program_of(bundle.artifact(variant))
-            if found.setdefault(name, program).signature != program.signature:
-                raise ProgramError(
-                    f"the variants of {shorten(name)} take different parameters", field="programs"
-                )
-    return found
+    return {
+        name: program_of_variants(name, map(bundle.artifact, variants))
+        for name, variants in bundle.index.programs.items()
+    }
 
 
 def own_conditions(variant: Variant, artifact: Artifact) -> tuple[Condition, ...]:

@@ -229,7 +229,7 @@ class Context(LauncherMemory):
 
         Raises
         ------
-        DriverError
+        DriverError, DeviceRequirementError
             If the driver refuses the launch: it says which one.
         """
         spec = frame.spec
@@ -239,12 +239,12 @@ class Context(LauncherMemory):
                 cast("AttributeFacade", self.facade).set_attributes(frame.config, computed)
                 frame.computed = computed
             self.facade.launch(frame.config, kernel, shape, stream, frame.address, window)
-        except DriverError as error:
+        except (DriverError, DeviceRequirementError) as error:
             name, priorities = (
                 self._plan().kernels[spec.kernel].name,
                 getattr(self.facade, "priorities", None),
             )
-            refused = RefusedLaunch.of(frame, name, priorities)
+            refused = RefusedLaunch.of(frame, name, shape[:6], priorities)
             raise about(error, refused.text) from error.__cause__
 
     def recall(self) -> ReadingRecall:

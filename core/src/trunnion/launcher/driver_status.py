@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from trunnion.launcher.frames import LaunchFrame
+
+    Refusal = DriverError | DeviceRequirementError
 
 __all__ = [
     "PRIORITY_ATTRIBUTE",
@@ -42,8 +45,8 @@ _TOO_SMALL = {
         "",
     ),
     "CUDA_ERROR_INVALID_CLUSTER_SIZE": (
-        "a device that can run clusters of that size",
-        "where the kernel was compiled for a cluster (program.kernels says which), the grid has to be a multiple of it",
+        "a cluster that the kernel and the device take, and a grid that is a multiple of it",
+        "a kernel that was compiled for a cluster (program.kernels[...].cluster says which) is launched in no other",
     ),
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
         "a driver that is at least as new as the compiler that made the PTX",
@@ -89,7 +92,8 @@ _ADVICE = {
 
 
 _LAUNCH_ADVICE = {
-    "CUDA_ERROR_INVALID_VALUE": "has the block more threads than the kernel was compiled for (program.kernels says)?"
+    "CUDA_ERROR_INVALID_VALUE": "has the block more threads than the kernel was compiled for "
+    "(program.kernels[...].max_threads says)?"
 }
 """Likewise of launches alone: what of them only a call decides, no build compares with the image."""
 
@@ -104,19 +108,28 @@ class RefusedLaunch:
     attributes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
     """Its attributes: ``CUlaunchAttributeID``, and the driver's numbers; of a window none."""
 
+    shape: tuple[int, ...] = ()
+    """Grid x, y, z and block x, y, z; empty: not known, of a launcher that was built before it told them."""
+
     priorities: tuple[int, int] | None = None
     """The least and the greatest number that the device takes as a priority; None: not asked, or not known."""
 
     @classmethod
-    def of(cls, frame: LaunchFrame, kernel: str, priorities: Callable[[], tuple[int, int]] | None) -> Self:
+    def of(
+        cls,
+        frame: LaunchFrame,
+        kernel: str,
+        shape: tuple[int, ...],
+        priorities: Callable[[], tuple[int, int]] | None,
+    ) -> Self:
         """Return what was refused.
 
         Parameters
         ----------
         frame
             The launch, with the attributes that the call decided.
-        kernel
-            The kernel's name, as the program spells it.
+        kernel, shape
+            As the fields.
         priorities
             Asks the device for `priorities`; None: nobody does.
         """
@@ -126,12 +139,14 @@ class RefusedLaunch:
                 known = priorities()
         window = ((_WINDOW_ATTRIBUTE, ()),) if spec.window is not None else ()
         attributes = ((number, computed.get(number, values)) for number, values in spec.attributes)
-        return cls(kernel, (*attributes, *window), known)
+        return cls(kernel, (*attributes, *window), shape, known)
 
     @property
     def text(self) -> str:
         """What was launched, in the words of `trunnion.KernelLaunch`."""
-        shown = [_attribute(number, values) for number, values in self.attributes]
+        grid, block = self.shape[:3], self.shape[3:6]
+        shown = [f"grid={grid}", f"block={block} ({math.prod(block)} threads)"] if self.shape else []
+        shown += [_attribute(number, values) for number, values in self.attributes]
         text = f"the launch is of kernel {shorten(self.kernel)}"
         text += f" with {', '.join(shown)}" if shown else " without launch attributes"
         if self.priorities is not None:
@@ -175,7 +190,8 @@ def status_error(
     name, explanation = said
     if name in _TOO_SMALL:
         requirement, hint = _TOO_SMALL[name]
-        return DeviceRequirementError(requirement, f"{name} of {call}: {explanation}", hint)
+        small = DeviceRequirementError(requirement, f"{name} of {call}: {explanation}", hint)
+        return about(small, launch.text if launch else "")
     known = _ADVICE | _LAUNCH_ADVICE if call == "cuLaunchKernelEx" else _ADVICE
     advice = _capture_advice(call, name, stream) if code in _CAPTURE else known.get(name, "")
     explained = "; ".join(part for part in (explanation, advice) if part)
@@ -185,7 +201,7 @@ def status_error(
     return DriverError(call, code, name, explained)
 
 
-def of_unlike_device(error: DriverError, image: bytes, devices: Sequence[tuple[int, int]]) -> DriverError:
+def of_unlike_device(error: Refusal, image: bytes, devices: Sequence[tuple[int, int]]) -> Refusal:
     """Return the error of an image that does not fit a device, with the architectures of both.
 
     Parameters
@@ -242,10 +258,13 @@ def naming_variable(symbol: str, device: int) -> Iterator[None]:
         raise about(error, f"the variable is {shorten(symbol)} on device {device}") from error.__cause__
 
 
-def about(error: DriverError, subject: str) -> DriverError:
+def about(error: Refusal, subject: str) -> Refusal:
     """Return the error that says more, behind all that it says: what the call was about, or nothing."""
     if not subject:
         return error
+    if isinstance(error, DeviceRequirementError):
+        hint = "; ".join(part for part in (error.hint, subject) if part)
+        return DeviceRequirementError(error.requirement, error.got, hint)
     explained = "; ".join(part for part in (error.explanation, subject) if part)
     return DriverError(error.call, error.code, error.code_name, explained)
 

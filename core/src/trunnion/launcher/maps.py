@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import DriverError, TensorMapError, shorten
+from trunnion.errors import DeviceRequirementError, DriverError, TensorMapError, shorten
 from trunnion.model.plan.refusals import MAP_OUTSIDE
 from trunnion.model.tensormap.rules import broken_rules
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MapEncoder", "MapLayout", "MapSpec"]
 
+_LEAST_CAPABILITY = (9, 0)  # of devices that have tensor maps
 _MOST_LAYOUTS = 16
 _MOST_KEPT = 64
 """Encoded maps kept for one layout of one map; 64 of them take 8 KiB."""
@@ -37,6 +38,19 @@ class MapSpec:
     def place(self) -> str:
         """What a message calls the map."""
         return f"tensor map over {shorten(self.name)}"
+
+    def refusal(
+        self, fields: MapFields, capability: tuple[int, int]
+    ) -> TensorMapError | DeviceRequirementError | None:
+        """Return what is wrong with a call's numbers on a device of that compute capability; None: nothing is."""
+        if capability < _LEAST_CAPABILITY:
+            return DeviceRequirementError(
+                "compute capability {}.{} for a {}".format(*_LEAST_CAPABILITY, self.place),
+                "a device of compute capability {}.{}".format(*capability),
+                "launch on a device that has it, or leave the map out",
+            )
+        broken = broken_rules(fields, capability)
+        return TensorMapError(broken, field=self.place) if broken else None
 
     def note(self, fields: MapFields) -> str:
         """Return the note on an error of the driver's that says what it was to encode."""
@@ -151,14 +165,16 @@ class MapEncoder:
         ------
         TensorMapError
             If rules are broken; all of them are named.
+        DeviceRequirementError
+            If the device has no tensor maps.
         DriverError
             If the driver refuses for a reason that no rule states.
         """
         known = self._spec.fields
         fields = known.at(address, layout.dims, layout.strides, layout.innermost_stride)
-        broken = broken_rules(fields, self._capability(layout.device))
-        if broken:
-            raise TensorMapError(broken, field=self._spec.place)
+        refusal = self._spec.refusal(fields, self._capability(layout.device))
+        if refusal is not None:
+            raise refusal
         try:
             encoded = self._encode(layout.device, fields)
         except DriverError as error:

@@ -98,8 +98,8 @@ class DeviceCode:
     """What it is written in, as device compilers name it: ``"cuda"`` for CUDA C++, ``"c++"`` for the CPU's C++."""
 
     source: str | bytes
-    """The text; bytes if the language is a binary one: ``"cubin"``, ``"fatbin"``, ``"ltoir"``, or one that a plugin
-    reads so (`CompilerSpec.binary_languages`)."""
+    """The text, of PTX its UTF-8 too, which may end in NUL; bytes if the language is a binary one: ``"cubin"``,
+    ``"fatbin"``, ``"ltoir"``, or one that a plugin reads so (`CompilerSpec.binary_languages`)."""
 
     name: str = "kernel.cu"
     """The file name that messages show; never opened."""
@@ -148,6 +148,10 @@ class DeviceCode:
         return tuple(pairs)
 
     def _check_source(self) -> None:
+        if self.language == "ptx" and is_a(
+            self.source, (bytes, str)
+        ):  # as program.image("ptx") returns it, too
+            object.__setattr__(self, "source", _image(self.source, "ptx", "source"))
         text_only, bytes_only = self.language in _TEXT, self.language in BINARY_LANGUAGES
         kinds = (str,) * (not bytes_only) + (bytes,) * (not text_only)  # of another, its compiler decides
         if not is_a(self.source, kinds):
@@ -238,12 +242,12 @@ def _attribute(value: object, name: str) -> object:
         return None
 
 
-def _image(data: bytes, kind: str, field: str) -> str | bytes:
+def _image(data: str | bytes, kind: str, field: str) -> str | bytes:
     """Return an image as a `DeviceCode` holds it: PTX is text, and the NULs at its end, which NVRTC writes, go."""
     if kind in BINARY_LANGUAGES:
         return data
     try:
-        return data.rstrip(b"\0").decode("utf-8")
+        return (data if is_a(data, str) else bytes.__bytes__(data).decode("utf-8")).rstrip("\0")
     except UnicodeDecodeError as error:
         problem = f"is no UTF-8: {error.reason} at {error.start}"
         raise ProgramError(problem, field=field) from error

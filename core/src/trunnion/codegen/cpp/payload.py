@@ -15,7 +15,6 @@ from trunnion import errors
 from trunnion.launcher.driver_status import RefusedLaunch, about, status_error
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.plan.refusals import REFUSALS
-from trunnion.model.tensormap.rules import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,12 +52,11 @@ def _unescaped(found: re.Match[str]) -> str:
 def _driver_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> errors.TrunnionError:
     """Return the error of a status; a launcher that was built before sends less of what the call was about."""
     call, code, name, explanation, stream, *rest = fields
-    kernel, attributes, priorities, subject, encoded = (*rest, "", "", "", "", "")[:5]
-    launch = _launch(kernel, attributes, priorities) if kernel else None
+    kernel, attributes, priorities, subject, encoded, shape = (*rest, *[""] * 6)[:6]
+    launch = _launch(kernel, attributes, shape, priorities) if kernel else None
     error = status_error(call, int(code), (name, explanation), int(stream) if stream else None, launch)
-    if not isinstance(error, errors.DriverError):
-        return error
-    error = about(error, subject)
+    if isinstance(error, errors.DriverError):
+        error = about(error, subject)
     if encoded:
         (index, address, innermost), dims, strides = map(_integers, encoded.split(","))
         error.add_note(maps[index].note(maps[index].fields.at(address, dims, strides, innermost)))
@@ -69,14 +67,14 @@ def _integers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split()))
 
 
-def _launch(kernel: str, attributes: str, priorities: str) -> RefusedLaunch:
+def _launch(kernel: str, attributes: str, shape: str, priorities: str) -> RefusedLaunch:
     """Return a launch whose attributes are spelled as one word each, ``id:number,number``."""
     rows = []
     for word in attributes.split():
         number, _, values = word.partition(":")
         rows.append((int(number), tuple(map(int, values.split(","))) if values else ()))
-    known = tuple(map(int, priorities.split()))
-    return RefusedLaunch(kernel, tuple(rows), (known[0], known[1]) if known else None)
+    known = _integers(priorities)
+    return RefusedLaunch(kernel, tuple(rows), _integers(shape), (known[0], known[1]) if known else None)
 
 
 def _unbound(symbol: str, *candidates: str) -> errors.TrunnionError:
@@ -152,7 +150,7 @@ def _map_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> BaseExceptio
     address, dims, strides, innermost, capability = map(_integers, numbers)
     known = spec.fields.at(address[0], dims, strides, innermost[0])
     major, minor = capability
-    return errors.TensorMapError(broken_rules(known, (major, minor)) or (problem,), field=spec.place)
+    return spec.refusal(known, (major, minor)) or errors.TensorMapError((problem,), field=spec.place)
 
 
 _READERS = {"TensorMapError": _map_error, "DriverError": _driver_error}

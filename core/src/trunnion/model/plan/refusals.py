@@ -455,7 +455,7 @@ NO_DRIVER = _need(
 )
 OLD_DRIVER = _need(
     "old-driver", "a driver for CUDA {needed} or later, with {function}", "one for CUDA {version}",
-    "update the driver", "cpp", needed=_VERSION, function=_TEXT, version=_VERSION
+    "update the driver", needed=_VERSION, function=_TEXT, version=_VERSION
 )
 OTHER_CPU = _need(
     "other-cpu", "a CPU that runs code for {architecture}", "one that lacks some of its instructions",

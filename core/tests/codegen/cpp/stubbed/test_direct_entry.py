@@ -273,7 +273,7 @@ def test_it_takes_names_in_any_order(
 
 
 WRONG_NAMES: dict[str, tuple[int, list[str], str, str]] = {
-    "unknown": (8, ["more"], "more", "by name only 'x', 'y'"),
+    "unknown": (8, ["more"], "more", "one of 'x', 'y'"),
     "twice": (8, ["x", "flag"], "x", "twice"),
     "missing": (7, ["flag"], "half", "got nothing"),
 }

@@ -18,7 +18,7 @@ from trunnion.launcher.entered import EnteredContexts
 from trunnion.launcher.facade import EncodedMap, StreamState
 from trunnion.launcher.l2_persisting import process_set_aside
 from trunnion.model.plan import refusals
-from trunnion_nvrtc.backend.status import calls, check, driver_error
+from trunnion_nvrtc.backend.status import LEAST_VERSION, calls, check, driver_error
 from trunnion_nvrtc.backend.structures import (
     Attempt,
     LaunchConfig,
@@ -43,7 +43,6 @@ _PER_THREAD = 2  # CU_STREAM_PER_THREAD
 _RELAXED = int(cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
 _LAUNCH_EX = 11080  # CUDA 11.8, which brought cuLaunchKernelEx
 _EXCHANGE_MODE = 10010  # CUDA 10.1, which brought cuThreadExchangeStreamCaptureMode
-_LEAST_VERSION = 12000  # which brought cuLibraryLoadData and its like
 
 
 class CudaDriver:
@@ -66,14 +65,8 @@ class CudaDriver:
             raise refusals.NO_DRIVER(error) from error
         check("cuInit", status)
         version = self.driver_version()
-        if (
-            version < _LEAST_VERSION
-        ):  # cuda.bindings raises a RuntimeError for each function that is not there
-            raise DeviceRequirementError(
-                "a driver for CUDA 12.0 or later",
-                f"one for CUDA {version // 1000}.{version % 1000 // 10}",
-                "update the driver",
-            )
+        if version < LEAST_VERSION:  # cuda.bindings raises a RuntimeError for each function that is not there
+            raise refusals.OLD_DRIVER(LEAST_VERSION, "cuLibraryLoadData", version)
         status, count = calls.cuDeviceGetCount()
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
@@ -322,7 +315,10 @@ class CudaDriver:
             self.leave()
 
     def _refused(self, attempt: Attempt) -> RefusedLaunch:
-        return RefusedLaunch.of(attempt.frame, attempt.kernel, self.priorities)
+        fields = attempt.frame.config.fields
+        grid = fields.gridDimX, fields.gridDimY, fields.gridDimZ
+        block = fields.blockDimX, fields.blockDimY, fields.blockDimZ
+        return RefusedLaunch.of(attempt.frame, attempt.kernel, (*grid, *block), self.priorities)
 
     def priorities(self) -> tuple[int, int]:
         """Return what the current device takes as a priority (``cuCtxGetStreamPriorityRange``)."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import cuda.bindings.driver as cu
 
 from trunnion.launcher.driver_status import status_error
+from trunnion.model.plan.refusals import OLD_DRIVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,10 +18,16 @@ if TYPE_CHECKING:
     from trunnion.errors import TrunnionError
     from trunnion.launcher.driver_status import RefusedLaunch
 
-__all__ = ["calls", "check", "driver_error"]
+__all__ = ["LEAST_VERSION", "calls", "check", "driver_error"]
 
 _UNKNOWN = re.compile(r"(?P<code>\d+) is not a valid CUresult")
 """How ``cuda.bindings`` says that a driver newer than they are returned a status which they have no name for."""
+
+_MISSING = re.compile(r'Function ".*" not found')
+"""How ``cuda.bindings`` says that the driver that they found first, which may be older than a later one, lacks it."""
+
+LEAST_VERSION = 12000
+"""Of CUDA, which brought cuLibraryLoadData and its like, and has all functions that are called."""
 
 
 def check(call: str, status: Any, stream: int | None = None) -> None:
@@ -89,6 +96,11 @@ class _Calls:
                 if found is None:
                     raise
                 raise driver_error(name, int(found["code"])) from error
+            except RuntimeError as error:  # what the bindings found once they keep for the whole process
+                if not _MISSING.fullmatch(str(error)):
+                    raise
+                _, version = cu.cuDriverGetVersion()
+                raise OLD_DRIVER(LEAST_VERSION, name, version) from error
 
         setattr(self, name, call)  # it is found without this method from now on
         return call

@@ -76,7 +76,7 @@ def unpacked(code: DeviceCode, arch: Architecture, field: str) -> DeviceCode:
         if fitting:
             return _best(code, language, fitting, field)
     others = f", only {', '.join(held)}" if held else ""
-    wanted = "no PTX" if arch.virtual else "no cubin that runs there and no PTX"
+    wanted = f"{'' if arch.virtual else 'no cubin that runs there and '}no PTX for {arch} or older"
     raise ProgramError(
         f"got a fatbin that holds nothing for {shorten(str(arch))}{others}: {wanted}; "
         "LTO-IR is given as code of its own, not in a fatbin",

@@ -17,7 +17,9 @@ bool find_driver(Driver& driver) {
     if (found[index] != nullptr) continue;
     const EntryPoint& entry = kEntryPoints[index];
     CUdriverProcAddressQueryResult state = CU_GET_PROC_ADDRESS_SUCCESS;
-    const CUresult status = find(entry.name, &found[index], 12000, CU_GET_PROC_ADDRESS_DEFAULT, &state);
+    // A driver refuses to be asked for a version later than its own, which is not known before it was asked for.
+    const int wanted = index > kVersionEntryPoint ? kLeastVersion : entry.cuda_version;
+    const CUresult status = find(entry.name, &found[index], wanted, CU_GET_PROC_ADDRESS_DEFAULT, &state);
     const bool missing = status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_FOUND;
     if (missing && found[index] == nullptr) return raise_old_driver(entry.cuda_version, entry.name, version);
     std::memcpy(&driver, found, sizeof driver);
@@ -25,6 +27,7 @@ bool find_driver(Driver& driver) {
     if (index != kVersionEntryPoint) continue;
     const CUresult asked = driver.driver_get_version(&version);
     if (asked != CUDA_SUCCESS) return raise_driver(driver, "cuDriverGetVersion", asked);
+    if (version < kLeastVersion) return raise_old_driver(kLeastVersion, "cuLibraryLoadData", version);
   }
   return true;
 }
@@ -109,7 +112,7 @@ bool raise_driver(const Driver& driver, const char* call, CUresult code, const R
   if (explained.size() != 0) message << ": " << explained;
   if (refused.stream != nullptr) handle << reinterpret_cast<uint64_t>(*refused.stream);
   show_subject(driver, code, refused, subject);
-  RefusedLaunch none{Name{"", 0}, {}, {}};
+  RefusedLaunch none{Name{"", 0}, {}, {}, {}};
   const RefusedLaunch& launch = refused.launch != nullptr ? *refused.launch : none;
   if (refused.launch != nullptr) message << "; the launch is of kernel " << launch.kernel;
   if (subject.size() != 0) message << "; " << subject;
@@ -118,7 +121,8 @@ bool raise_driver(const Driver& driver, const char* call, CUresult code, const R
   raising.field(call).field(number).field(name).field(explained).field(handle);
   raising.field(launch.kernel.text, launch.kernel.size).field(launch.attributes).field(launch.priorities);
   raising.field(subject);
-  if (refused.map != nullptr) raising.field(refused.map->numbers);
+  const Text no_map;
+  raising.field(refused.map != nullptr ? refused.map->numbers : no_map).field(launch.shape);
   return raising.with(message);
 }
 

@@ -108,6 +108,7 @@ struct ImageTarget {
   void read(const void* image, size_t nbytes);
 };
 
+inline constexpr int kLeastVersion = 12000;  // of CUDA, which brought cuLibraryLoadData and its like
 inline constexpr size_t kVersionEntryPoint = 1, kNameEntryPoint = 2, kTextEntryPoint = 3;
 inline constexpr size_t kEntryPointCount = sizeof kEntryPoints / sizeof *kEntryPoints;
 static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for each member");
@@ -115,11 +116,11 @@ static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for eac
 // Find every entry point. The library stays open: drivers do not survive being closed.
 bool find_driver(Driver& driver);
 
-// A launch that was refused, for the error: the kernel's name, the attributes as one word each, "id:number,number", and
-// the least and the greatest number that is a priority, if they are known.
+// A launch that was refused, for the error: the kernel's name, the attributes as one word each, "id:number,number", the
+// least and the greatest number that is a priority, if they are known, and the grid and the block, six numbers.
 struct RefusedLaunch {
   Name kernel;
-  Text attributes, priorities;
+  Text attributes, priorities, shape;
 };
 
 // A kernel that the driver refuses, by its exact name; the device is none where it is looked up for all of them. Or a

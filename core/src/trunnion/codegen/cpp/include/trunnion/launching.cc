@@ -76,7 +76,10 @@ static void show_attribute(Text& text, const CUlaunchAttribute& attribute) {
 
 bool LaunchConfig::refused(const Program& program, CUresult status, Name name) const {
   const Driver& driver = program.driver();
-  RefusedLaunch launch{name, {}, {}};
+  RefusedLaunch launch{name, {}, {}, {}};
+  const unsigned shape[] = {config_.gridDimX,  config_.gridDimY,  config_.gridDimZ,
+                            config_.blockDimX, config_.blockDimY, config_.blockDimZ};
+  for (const unsigned extent : shape) launch.shape << uint64_t{extent} << " ";
   for (unsigned index = 0; index < config_.numAttrs; ++index) {
     const CUlaunchAttribute& attribute = config_.attrs[index];
     show_attribute(launch.attributes, attribute);

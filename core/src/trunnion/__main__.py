@@ -1,4 +1,4 @@
-"""``python -m trunnion.cli``: the command, for an environment whose scripts are not on the path."""
+"""``python -m trunnion``: the command, for an environment whose scripts are not on the path."""
 
 from __future__ import annotations
 
