@@ -65,8 +65,8 @@ def toolkit(request, monkeypatch):
 def test_there_are_a_few() -> None:
     assert OWN == [
         "algorithm", "assert.h", "cassert", "cfloat", "cmath", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring",
-        "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "float.h", "math.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
-        "string.h", "type_traits", "utility",
+        "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "float.h", "math.h", "stddef.h", "stdint.h", "stdio.h",
+        "stdlib.h", "string.h", "type_traits", "utility",
     ]  # fmt: skip
 
 
@@ -168,6 +168,19 @@ def test_functions_of_std_take_integers_by_every_way() -> None:
     """But abs next to <array> or <functional>: for these libcu++ has another abs(int)."""
     plain = calls("", ("int",)).replace("std::", "")
     assert compiled(f"#include <cmath>\n#include <cstdlib>\n#include <tuple>\nusing namespace std;\n{plain}")
+
+
+@pytest.mark.parametrize("name", ["cmath", "math.h"])
+def test_a_constant_of_the_author_hides_no_other(toolkit: str, name: str) -> None:
+    source = "__device__ double d() { return M_PI + M_E + M_SQRT2 + HUGE_VAL; }"
+    assert compiled(f"#define M_PI 3.0\n#include <{name}>\n{source}{KERNEL}")
+
+
+@pytest.mark.parametrize("std", ["c++11", "c++14", "c++17", "c++20"])
+@pytest.mark.parametrize("name", ["cmath", "math.h"])
+def test_infinity_is_a_constant(toolkit: str, name: str, std: str) -> None:
+    source = 'constexpr float low = -INFINITY, none = NAN;\nstatic_assert(low < 0 && none != none, "");'
+    assert compiled(f"#include <{name}>\n{source}{KERNEL}", std=std)
 
 
 def test_an_offset_is_constant_whatever_came_before() -> None:
