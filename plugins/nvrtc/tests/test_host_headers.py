@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cuda.bindings import driver
 
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
@@ -181,6 +183,32 @@ def test_a_constant_of_the_author_hides_no_other(toolkit: str, name: str) -> Non
 def test_infinity_is_a_constant(toolkit: str, name: str, std: str) -> None:
     source = 'constexpr float low = -INFINITY, none = NAN;\nstatic_assert(low < 0 && none != none, "");'
     assert compiled(f"#include <{name}>\n{source}{KERNEL}", std=std)
+
+
+DRIVER_ENUMS = (
+    "CUresult", "CUtensorMapDataType", "CUtensorMapInterleave", "CUtensorMapSwizzle", "CUtensorMapL2promotion",
+    "CUtensorMapFloatOOBfill",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRIVER_ENUMS)
+def test_the_driver_s_enumerators_have_their_values(name: str) -> None:
+    words = set(re.findall(r"\w+", (Path(host_headers()) / "cuda.h").read_text("utf-8")))
+    members = getattr(driver, name).__members__
+    asked = "".join(
+        f"static_assert({said} == {int(value)});\n" for said, value in members.items() if said in words
+    )
+    assert asked.count("static_assert") > 1
+    assert compiled(f"#include <cuda.h>\nstatic_assert(sizeof({name}) == 4);\n{asked}{KERNEL}")
+
+
+def test_the_driver_s_types_are_there() -> None:
+    handles = ("Context", "Module", "Function", "Library", "Kernel", "Stream", "Event", "Array", "MipmappedArray",
+               "Graph", "GraphNode", "GraphExec")  # fmt: skip
+    names = [f"CU{word[0].lower()}{word[1:]}" for word in handles] + ["CUmemoryPool"]
+    checks = "".join(f"static_assert(sizeof({name}) == sizeof(void*));\n" for name in names)
+    pointer = "typedef CUresult(CUDAAPI* Launch)(CUfunction, CUdevice, CUdeviceptr);\n"
+    assert compiled(f"#include <cuda.h>\n{checks}{pointer}{KERNEL}")
 
 
 def test_an_offset_is_constant_whatever_came_before() -> None:
