@@ -211,6 +211,12 @@ def test_the_driver_s_types_are_there() -> None:
     assert compiled(f"#include <cuda.h>\n{checks}{pointer}{KERNEL}")
 
 
+@pytest.mark.parametrize("std", ["c++11", "c++14", "c++17", "c++20"])
+@pytest.mark.parametrize("name", ["cstdint", "cstdlib", "cstring", "cstdio", "cstddef"])
+def test_size_t_is_in_std(toolkit: str, name: str, std: str) -> None:
+    assert compiled(f"#include <{name}>\nusing count = std::size_t;{KERNEL}", std=std)
+
+
 def test_an_offset_is_constant_whatever_came_before() -> None:
     source = "struct P { int a, b; };\nstatic_assert(offsetof(P, b) == 4);"
     assert compiled(f"#include <array>\n#include <cstddef>\n{source}{KERNEL}")
