@@ -1,27 +1,70 @@
-// NVRTC brings the functions; these are the constants of C, and of POSIX, which a host's header has too.
+// NVRTC brings the functions; these are the constants of C, and of POSIX, which a host's header has too. None is
+// libcu++'s: its functions are others than NVRTC's.
 #pragma once
 
-#if __cplusplus >= 201703L && __has_include(<cuda/std/cmath>)
-#include <cuda/std/cmath>  // it defines INFINITY and NAN, whoever did before
-#else
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
+#ifndef INFINITY
+#define INFINITY __builtin_bit_cast(float, 0x7f800000)
 #endif
-
-#ifndef M_PI
+#ifndef NAN
+#define NAN __builtin_bit_cast(float, 0x7fffffff)
+#endif
+#ifndef HUGE_VALF
 #define HUGE_VALF INFINITY
+#endif
+#ifndef HUGE_VAL
 #define HUGE_VAL static_cast<double>(INFINITY)
+#endif
+#ifndef FP_NAN
+#define FP_NAN 0
+#endif
+#ifndef FP_INFINITE
+#define FP_INFINITE 1
+#endif
+#ifndef FP_ZERO
+#define FP_ZERO 2
+#endif
+#ifndef FP_SUBNORMAL
+#define FP_SUBNORMAL 3
+#endif
+#ifndef FP_NORMAL
+#define FP_NORMAL 4
+#endif
+#ifndef M_E
 #define M_E 2.7182818284590452354
+#endif
+#ifndef M_LOG2E
 #define M_LOG2E 1.4426950408889634074
+#endif
+#ifndef M_LOG10E
 #define M_LOG10E 0.43429448190325182765
+#endif
+#ifndef M_LN2
 #define M_LN2 0.69314718055994530942
+#endif
+#ifndef M_LN10
 #define M_LN10 2.30258509299404568402
+#endif
+#ifndef M_PI
 #define M_PI 3.14159265358979323846
+#endif
+#ifndef M_PI_2
 #define M_PI_2 1.57079632679489661923
+#endif
+#ifndef M_PI_4
 #define M_PI_4 0.78539816339744830962
+#endif
+#ifndef M_1_PI
 #define M_1_PI 0.31830988618379067154
+#endif
+#ifndef M_2_PI
 #define M_2_PI 0.63661977236758134308
+#endif
+#ifndef M_2_SQRTPI
 #define M_2_SQRTPI 1.12837916709551257390
+#endif
+#ifndef M_SQRT2
 #define M_SQRT2 1.41421356237309504880
+#endif
+#ifndef M_SQRT1_2
 #define M_SQRT1_2 0.70710678118654752440
 #endif

@@ -1,9 +1,9 @@
-// NVRTC brings size_t, ptrdiff_t and NULL. libcu++ has an offsetof only where there is none, and no constant one.
+// NVRTC brings size_t, ptrdiff_t and NULL. libcu++'s offsetof, which may have come before, is
+// no constant.
 #pragma once
 
-#ifndef offsetof
+#undef offsetof
 #define offsetof(type, member) __INTADDR__(&(((type*)0)->member))
-#endif
 
 #if __cplusplus >= 201703L && __has_include(<cuda/std/cstddef>)
 #include <cuda/std/cstddef>
