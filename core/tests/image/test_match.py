@@ -197,7 +197,7 @@ def test_a_tensor_map_at_any_other_place_is_a_mismatch() -> None:
 def test_of_a_struct_with_a_map_the_error_tells_how_maps_are_aligned() -> None:
     fields = (KernelField(0, ".x", "a pointer"), KernelField(64, ".m", "a tensor map (128 bytes)"))
     built = KernelParameter(192, 64, "a struct of the launcher's (192 bytes)", fields)
-    with pytest.raises(ParameterMismatchError, match="CUDA 13 is aligned to 128 bytes"):
+    with pytest.raises(ParameterMismatchError, match="CUDA 13's CUtensorMap is aligned"):
         match_parameters([KernelSignature("k", (built,))], image(("k", (KernelParameter(256, 128, ""),))))
 
 

@@ -54,9 +54,7 @@ _WIDE_MAP = (
 _MAPS_SINCE = (9, 0)  # CUDA Driver API, "Tensor Map Object Management"
 _STRUCT = ", and may be a struct (struct(...) builds one)"
 _ALIGNED = ", so it is aligned otherwise (struct(..., alignment=...) says it)"
-_MAPPED = (
-    "; CUtensorMap of CUDA 13 is aligned to 128 bytes, here a map is to 64: struct(..., offsets=...) says where it is"
-)
+_MAPPED = "; CUDA 13's CUtensorMap is aligned to 128 bytes, a map here to 64: struct(..., offsets=...) says where it is"
 
 
 def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> None:
