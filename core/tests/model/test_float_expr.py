@@ -191,6 +191,7 @@ def test_where_an_integer_is_needed_a_float_is_refused(made: Callable[[Any], obj
     with pytest.raises(ProgramError) as caught:
         made(p)
     assert field in str(caught.value)
+    assert "got a floating-point expression, expected" in str(caught.value)
     assert "ceildiv(a, b)" in str(caught.value)
 
 

@@ -183,6 +183,10 @@ class NonInteger:
 
     __slots__ = ()
 
+    def _described(self) -> str:
+        """Return what it is, for a message."""
+        return describe(self)
+
     def _instead(self) -> str:
         """Return what to write instead."""
         return "compute with it in the kernel"
@@ -382,7 +386,8 @@ def _check_int64(value: object, field: str, expected: str = "an integer") -> Non
 
 def integer_error(value: object, field: str = "", expected: str = EXPRESSION) -> ExprError:
     """Return the error of what stands where an integer must, with what to write instead."""
-    return ExprError(f"got {describe(value)}, expected {expected}{_advice(value)}", field=field)
+    got = value._described() if is_a(value, NonInteger) else describe(value)  # noqa: SLF001 - as below
+    return ExprError(f"got {got}, expected {expected}{_advice(value)}", field=field)
 
 
 def _advice(value: object) -> str:

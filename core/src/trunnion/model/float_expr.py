@@ -52,6 +52,9 @@ class FloatExpr(NonInteger):
     nodes: int = field(init=False, compare=False, repr=False)
     """The number of nodes, those of the integer expressions too."""
 
+    def _described(self) -> str:
+        return "a floating-point expression"
+
     def __add__(self, other: FloatLike) -> FloatExpr:
         return float_binary(FloatOp.ADD, self, other)
 
