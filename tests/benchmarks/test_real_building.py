@@ -60,7 +60,7 @@ def test_every_project_has_a_file_that_exports_its_ways(one: Project) -> None:
 def test_a_copy_that_is_missing_is_an_error_that_says_how_to_get_it(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("TRUNNION_SOURCES", str(tmp_path))
     monkeypatch.setenv("PATH", str(nvcc(tmp_path / "bin", "exit 0").parent))
-    with pytest.raises(MissingCopyError, match=r"get it: git clone https://github\.com/"):
+    with pytest.raises(MissingCopyError, match=r"get it: git init \S+ && .* https://github\.com/"):
         start(libraries(PROJECTS), tmp_path, 1)
 
 

@@ -30,7 +30,7 @@ def test_without_copies_it_says_how_to_get_them(monkeypatch, capsys) -> None:
     monkeypatch.delenv("TRUNNION_SOURCES", raising=False)
     monkeypatch.setattr("real_hosts.building.find_nvcc", lambda: Path("nvcc"))
     assert real_sources.main(["--compile-only"]) == real_sources.UNABLE == 77
-    assert "TRUNNION_SOURCES names no folder of copies; get it: git clone" in capsys.readouterr().err
+    assert "TRUNNION_SOURCES names no folder of copies; get it: git init" in capsys.readouterr().err
 
 
 def test_without_nvcc_it_says_so(monkeypatch, capsys) -> None:

@@ -73,11 +73,12 @@ def test_where_the_types_are_of_a_header_that_is_missing_is_told(name: str) -> N
 def test_an_older_standard_than_libcudacxx_takes_is_told() -> None:
     source = "__device__ float f(float x) { return sqrtf(x) * M_PI; }"
     with pytest.raises(CompileError, match=r"C\+\+ 17") as caught:
-        compiled(f"#include <cmath>\n{source}", options={"std": "c++14"})
+        compiled(f"#include <limits>\n{source}", options={"std": "c++14"})
     (note,) = caught.value.__notes__
-    assert "take --std=c++14 or older away, or write C's header, as math.h for cmath" in note
-    assert compiled(f"#include <math.h>\n{source}", options={"std": "c++14"})
-    assert compiled(f"#include <cmath>\n{source}")
+    assert "take --std=c++14 or older away (cmath, cstdint and cstring take any)" in note
+    every = "#include <cmath>\n#include <cstdint>\n#include <cstring>\n"
+    assert compiled(f"{every}{source}", options={"std": "c++14"})
+    assert compiled(f"#include <limits>\n{every}{source}")
 
 
 def test_without_libcudacxx_its_installation_is_told(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def cuda_hints(log: str, own: Sequence[str]) -> list[str]:
         hints.append(f"hint: {called[1]} is in {_RUNTIME}, which nvcc includes by itself; {what}")
     if _OLD_STANDARD in log:
         hints.append(
-            "hint: what <cmath> and others have for device code is libcu++'s, which takes C++17 or newer: "
-            "take --std=c++14 or older away, or write C's header, as math.h for cmath"
+            "hint: what <limits> and others have for device code is libcu++'s, which takes C++17 or newer: "
+            "take --std=c++14 or older away (cmath, cstdint and cstring take any)"
         )
     if _DEVICE_LAUNCH in log:
         hints.append(
