@@ -1,6 +1,6 @@
 """What a kernel's mangled name says of its parameters: the table of an image has their sizes alone.
 
-Read are types of the language itself, pointers to anything that is read, and classes by their plain name. Of all else,
+Read are types of the language itself, pointers to anything that is read, and classes by their names. Of all else,
 templates above all, nothing is said, nor of what comes behind it.
 """
 

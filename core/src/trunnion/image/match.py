@@ -26,6 +26,7 @@ from trunnion.model.fields import place
 from trunnion.model.launch_attributes import attribute_row
 from trunnion.model.plan import MapArgument
 from trunnion.model.plan.launch_plan import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
+from trunnion.model.tensormap.shared_rules import LEAST_CAPABILITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,10 +49,8 @@ __all__ = ["match_launches", "match_parameters", "match_variables"]
 _PLAIN = frozenset({1, 2, 4, 8, 128})  # bytes of numbers, addresses and tensor maps; of 16 most are structs
 _MOST_FIELDS = 24
 _MAP = TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT
-_WIDE_MAP = (
-    128  # bytes that CUtensorMap is aligned to in CUDA 13's cuda.h; in CUDA 12's, in CuTe and here it is 64
-)
-_MAPS_SINCE = (9, 0)  # CUDA Driver API, "Tensor Map Object Management"
+# Bytes that CUtensorMap is aligned to in CUDA 13's cuda.h; in CUDA 12's, in CuTe and here it is to 64.
+_WIDE_MAP = 128
 _STRUCT = ", and may be a struct (struct(...) builds one)"
 _ALIGNED = ", so it is aligned otherwise (struct(..., alignment=...) says it)"
 _MAPPED = "; CUDA 13's CUtensorMap is aligned to 128 bytes, a map here to 64: struct(..., offsets=...) says where it is"
@@ -157,7 +156,7 @@ def _described(image: DeviceImage) -> CubinInfo | PtxInfo | None:
 
 def _match_block(launch: PlannedLaunch, info: KernelInfo) -> None:
     for axis, (extent, wanted) in enumerate(zip(launch.block, info.required_threads or (), strict=False)):
-        if not extent.bounds.low <= wanted <= extent.bounds.high:
+        if wanted not in extent.bounds:
             raise ProgramError(
                 f"got {extent.bounds}, where {info.name} was compiled for {wanted} threads",
                 field=f"block[{axis}]",
@@ -175,9 +174,7 @@ def _match_block(launch: PlannedLaunch, info: KernelInfo) -> None:
 def _match_cluster(launch: PlannedLaunch, info: KernelInfo) -> None:
     own = info.cluster or ()
     extents = tuple(map(as_expr, launch.attribute("cluster") or launch.computed_cluster))
-    if any(
-        not one.bounds.low <= blocks <= one.bounds.high for one, blocks in zip(extents, own, strict=False)
-    ):
+    if any(blocks not in one.bounds for one, blocks in zip(extents, own, strict=False)):
         shown = ", ".join(str(one.bounds) for one in extents)
         raise ProgramError(
             f"got ({shown}), where {info.name} was compiled for clusters of {own}; pass that, or none",
@@ -231,7 +228,7 @@ def _match_target(launch: PlannedLaunch, info: KernelInfo, arch: str) -> None:
         for one in launch.attributes
     ]
     if any(isinstance(one, MapArgument) for one in launch.passed):
-        needs.append((_MAPS_SINCE, "a tensor map"))
+        needs.append((LEAST_CAPABILITY, "a tensor map"))
     for (major, minor), what in needs:
         if running_capabilities(arch)[1] < (major, minor):
             raise DeviceRequirementError(
@@ -295,13 +292,10 @@ def _laid(
     laid = pack_parameters_for(layouts, target)
     for ordinal, (said, real) in enumerate(zip(declared, found, strict=True)):
         if (said.size, said.alignment) == _MAP and not said.fields and laid[ordinal].offset != real.offset:
-            kept = layouts[ordinal]
-            layouts[ordinal] = said.size, _WIDE_MAP
-            other = pack_parameters_for(layouts, target)
+            wider = [*layouts[:ordinal], (said.size, _WIDE_MAP), *layouts[ordinal + 1 :]]
+            other = pack_parameters_for(wider, target)
             if other[ordinal].offset == real.offset:
-                laid = other
-            else:
-                layouts[ordinal] = kept
+                layouts, laid = wider, other
     return laid
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import DeviceRequirementError, DriverError, TensorMapError, shorten
 from trunnion.model.plan.refusals import MAP_OUTSIDE
 from trunnion.model.tensormap.rules import broken_rules
+from trunnion.model.tensormap.shared_rules import LEAST_CAPABILITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MapEncoder", "MapLayout", "MapSpec"]
 
-_LEAST_CAPABILITY = (9, 0)  # of devices that have tensor maps
 _MOST_LAYOUTS = 16
 _MOST_KEPT = 64
 """Encoded maps kept for one layout of one map; 64 of them take 8 KiB."""
@@ -43,9 +43,9 @@ class MapSpec:
         self, fields: MapFields, capability: tuple[int, int]
     ) -> TensorMapError | DeviceRequirementError | None:
         """Return what is wrong with a call's numbers on a device of that compute capability; None: nothing is."""
-        if capability < _LEAST_CAPABILITY:
+        if capability < LEAST_CAPABILITY:
             return DeviceRequirementError(
-                "compute capability {}.{} for a {}".format(*_LEAST_CAPABILITY, self.place),
+                "compute capability {}.{} for a {}".format(*LEAST_CAPABILITY, self.place),
                 "a device of compute capability {}.{}".format(*capability),
                 "launch on a device that has it, or leave the map out",
             )

@@ -386,7 +386,7 @@ def _check_int64(value: object, field: str, expected: str = "an integer") -> Non
 
 def integer_error(value: object, field: str = "", expected: str = EXPRESSION) -> ExprError:
     """Return the error of what stands where an integer must, with what to write instead."""
-    got = value._described() if is_a(value, NonInteger) else describe(value)  # noqa: SLF001 - as below
+    got = value._described() if is_a(value, NonInteger) else describe(value)  # noqa: SLF001 - a class of this module's
     return ExprError(f"got {got}, expected {expected}{_advice(value)}", field=field)
 
 

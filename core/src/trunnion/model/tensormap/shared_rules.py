@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
     from trunnion.model.tensormap.fields import MapFields
 
-__all__ = ["BOX_BYTES", "HOPPER", "LAYOUT_RULES", "MODE_RULES", "WIDE_PACKED", "is_whole_chunks"]
+__all__ = [
+    "BOX_BYTES",
+    "HOPPER",
+    "LAYOUT_RULES",
+    "LEAST_CAPABILITY",
+    "MODE_RULES",
+    "WIDE_PACKED",
+    "is_whole_chunks",
+]
 
 BOX_BYTES = 233_472
 """The shared memory of one of a Hopper device's multiprocessors, in bytes (228 KiB)."""
@@ -56,6 +64,10 @@ def is_whole_chunks(fields: MapFields) -> bool:
 
 def _unit(f: MapFields) -> int:
     return 32 if f.interleave == _INTERLEAVE_32B or f.data_type in WIDE_PACKED else 16
+
+
+LEAST_CAPABILITY = (9, 0)
+"""Of devices that have tensor maps: CUDA Driver API, "Tensor Map Object Management"."""
 
 
 def _no_tensor_maps(_: MapFields) -> Iterator[str]:
@@ -159,7 +171,7 @@ LAYOUT_RULES: tuple[Rule[MapFields], ...] = (
     Rule(
         text="the device has compute capability 9.0 or more",
         violations=_no_tensor_maps,
-        architectures=Architectures(range(9)),
+        architectures=Architectures(range(LEAST_CAPABILITY[0])),
         h200=H200Answer.UNSEEN,
     ),
     Rule(
