@@ -46,7 +46,7 @@ KERNEL = """#include <trunnion/block.h>
 extern "C" void k(const float* a, float* out, int s, const trunnion_block_t*) { out[0] = a[0] + s; }
 """
 
-HEAP = 1 << 20  # what the C library keeps for later, however many loads there were
+HEAP = 1 << 19  # what the C library keeps for later, however many loads there were
 
 
 @dataclass(frozen=True)
