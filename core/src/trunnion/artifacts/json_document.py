@@ -57,6 +57,9 @@ class JsonDocument:
             return json.loads(data.decode("ascii"), object_pairs_hook=self._once)
         except CorruptArtifactError:  # which is a ValueError, too
             raise
+        except json.JSONDecodeError as error:
+            said = f"{error.msg}: byte {error.pos} of {len(data)}"  # the bytes are ASCII
+            raise self.corrupt(f"is not JSON, it was edited or truncated: {said}") from error
         except (ValueError, RecursionError) as error:
             raise self.corrupt(f"is not JSON: {type_name(error)}") from error
 

@@ -369,6 +369,6 @@ def _read_index(file: Path, *, trusting: bool) -> bytes:
 def _remedy(name: str, arch: str) -> str:
     """Return what to do where no variant fits a device, which is of an architecture, or is not there."""
     if not arch:
-        return "name a device that is there, by its number from 0"
+        return "name a device that is there, by its number from 0; trunnion doctor says which there are"
     other = f"or ask for another device's, which is .on({shorten(name)}, device)"
     return f"build one for it (target={quoted(arch)}), {other}"

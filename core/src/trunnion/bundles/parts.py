@@ -82,7 +82,8 @@ def read_part(file: Path, part: Part, variant: Variant) -> Artifact:
                 where = f"{error.problem} (in {shorten(file.name)})"
                 raise CorruptArtifactError(error.what, where) from error.__cause__
             except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-                raise CorruptArtifactError(file.name, f"is no archive that can be read: {error}") from error
+                said = f"is not the archive that was written, it was edited or damaged: {error}"
+                raise CorruptArtifactError(file.name, said) from error
 
 
 def _artifact(archive: zipfile.ZipFile, variant: Variant) -> Artifact:
