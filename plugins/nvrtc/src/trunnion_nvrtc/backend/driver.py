@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
 
-_WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD
 _RELAXED = int(cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
 _LAUNCH_EX = 11080  # CUDA 11.8, which brought cuLaunchKernelEx
