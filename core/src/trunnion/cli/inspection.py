@@ -154,8 +154,8 @@ def tell_what_is_passed(
 ) -> None:
     """Put beside each parameter of a program's kernels what the program passes there, as ``passed``.
 
-    Of a struct that the launcher builds its fields too, as ``passed_fields``. Where the mangled name tells of which kind a
-    parameter is, that too, as ``kind``.
+    Of a struct that the launcher builds its fields too, as ``passed_fields``. Where the mangled name tells of which
+    kind a parameter is, that too, as ``kind``.
 
     Parameters
     ----------
