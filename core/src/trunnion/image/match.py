@@ -180,6 +180,12 @@ def _match_cluster(launch: PlannedLaunch, info: KernelInfo) -> None:
             f"got ({shown}), where {info.name} was compiled for clusters of {own}; pass that, or none",
             field="cluster",
         )
+    if info.needs_cluster and not extents:
+        raise ProgramError(
+            f"got none, where {info.name} was compiled for clusters (.explicitcluster) of no certain size; "
+            "pass cluster=",
+            field="cluster",
+        )
     least, given = _least(extents)
     if least > (info.max_cluster_blocks or least):
         raise ProgramError(
