@@ -213,8 +213,8 @@ class Walk:
                 return False
         return True
 
-    def _value(self, expr: Expr, field: str = "") -> int:
-        return evaluate(expr, self.values, self.plan.symbols, field)
+    def _value(self, expr: Expr) -> int:
+        return evaluate(expr, self.values, self.plan.symbols)
 
     # What the call was given -----------------------------------------------------------------------------------
 
@@ -407,7 +407,8 @@ class Walk:
     def _compute_argument(self, argument: PlannedArgument, place: tuple[int, ...], field: str = "") -> None:
         match argument:
             case ExprArgument(value, kind):
-                self.computed[place] = scalar_bytes(self._value(value, field), kind, "argument")
+                number = evaluate(value, self.values, self.plan.symbols, field)
+                self.computed[place] = scalar_bytes(number, kind, "argument")
             case FloatArgument():
                 self.computed[place] = float_bytes(argument, self.values, self.plan.symbols, field)
             case ViewArgument():
