@@ -232,6 +232,18 @@ def test_padding_is_no_member_that_is_missing() -> None:
     assert measured(struct(*fields), "P", code, complete=True).places == (0, 8, 16, 32)
     nothing = DeviceCode("cuda", "struct E {}; struct T { E e; int a; };", target="sm_90a")
     assert measured(struct(("e", struct()), fields[3]), "T", nothing, complete=True).places == (0, 4)
+    for source, field in (
+        ("struct T { char c; };", ""),
+        ("struct E { char c; }; struct T { E e; int a; };", "field 'e'"),
+        ("struct E { char c; }; struct T { E e[2]; int a; };", "field 'e[0]'"),
+    ):
+        # Its size is that of a type without members.
+        members = (
+            [("e", array(struct(), struct()) if "[2]" in source else struct()), fields[3]] if field else []
+        )
+        with pytest.raises(ProgramError, match="got no field for bytes 0 to 0 of 1") as caught:
+            measured(struct(*members), "T", DeviceCode("cuda", source, target="sm_90a"), complete=True)
+        assert caught.value.field.endswith(field)
     with pytest.raises(ArgumentTypeError, match="a bool"):
         measured(struct(*fields), "P", code, complete=1)  # type: ignore[arg-type]  # which it checks
 
@@ -245,7 +257,7 @@ def test_a_name_that_is_no_member_is_refused() -> None:
 MEMBERS = """
 struct Couple { float first, second; };
 struct Row { int begin; };
-class Q { float hidden; public: Row row[2]; Couple pair; int bits : 3; float& other; float scale; };
+class Q { float hidden; public: Row row[2]; Couple pair; int bits : 3; float& other; float scale; float* address; };
 """
 
 
@@ -264,10 +276,16 @@ class Q { float hidden; public: Row row[2]; Couple pair; int bits : 3; float& ot
             struct(("scale", const(1.0, "float32")), ("pair", array(*[const(1.0, "float32")] * 2))),
             "Q",
             "'Q'.field 'pair'",
-            "operand types are: Couple [ int ]); write struct(('x', ...), ('y', ...)) with",
+            "operand types are: Couple [ int ]); pass one value, for a pointer a tensor or an address, for a class",
+        ),
+        (
+            struct(("address", array(N))),
+            "Q",
+            "'Q'.field 'address'",
+            "; pass one value, for a pointer a tensor or an address, for",
         ),
         (struct(("hidden", const(1.0, "float32"))), "Q", "'Q'.field 'hidden'", "inaccessible; name a public member"),
-        (struct(("bits", N.cast("int32"))), "Q", "'Q'.field 'bits'", "bit field; name a public member that has an"),
+        (struct(("bits", N.cast("int32"))), "Q", "'Q'.field 'bits'", "bit field; a bit-field has no place of its own"),
         (struct(("n", N)), "Cuple", "'Cuple'", "identifier \"Cuple\" is undefined; did you mean 'Couple'?"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from trunnion.contract.spec import Target
-from trunnion.errors import DeviceRequirementError
+from trunnion.errors import DeviceRequirementError, DriverError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ge
@@ -190,3 +190,16 @@ def test_a_driver_that_is_too_old_for_a_launch_is_told_by_the_call(simulator, ev
                 said.add(refused(harness, loaded.call))
     ((text, *_),) = said
     assert text.startswith("needs CUDA 12.8 for the launch attribute preferred_cluster")
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_of_a_stream_that_is_none_every_backend_names_the_same_call(simulator, every_backend, prepared):
+    said = []
+    with every_backend.loaded(program()) as pair:
+        for _, loaded in pair.loaded:
+            if prepared:
+                loaded.preload(1)
+            with pytest.raises(DriverError) as caught:
+                loaded.call((), device=1, stream=0x5EED5EED00)
+            said.append(caught.value.call)
+    assert set(said) == {"cuStreamIsCapturing"}

@@ -8,6 +8,8 @@ from trunnion.errors import ExprError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ceildiv, gcd, maximum, select
+from trunnion.model.float_expr import real
+from trunnion.model.struct import array, struct
 from trunnion.testing.strategies import CallSpec
 
 LEAST = -(2**63)
@@ -101,6 +103,18 @@ def test_it_is_named_wherever_it_stands(twins):
     )
     rows = [tuple(int(place != zero) for place in range(8)) for zero in range(8)]
     assert said_of(twins, builder, *rows) == [f"division by zero in 8 // x{index}" for index in range(8)]
+
+
+def test_of_a_struct_the_field_is_named_whose_type_does_not_hold_a_value(twins):
+    builder = builder_of(N, M)
+    rows = array(*(struct(("\N{GREEK SMALL LETTER ALPHA}", one.cast("int8"))) for one in (N, M)))
+    whole = struct(("fits", N + M), ("rows", rows), ('a"b', (real(N) * 1000).cast("float16")))
+    builder.launch("k", (whole,), 1, 1)
+    assert said_of(twins, builder, (128, 0), (0, 200), (100, 0)) == [
+        "the value 128 of n, in field '.rows[0].\\u03b1', does not fit int8 (-128 to 127)",
+        "the value 200 of m, in field '.rows[1].\\u03b1', does not fit int8 (-128 to 127)",
+        "the value 100000.0 of n * 1000.0, in field ['a\"b'], does not fit float16",
+    ]
 
 
 def test_hostile_names_stay_text(twins):

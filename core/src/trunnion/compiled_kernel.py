@@ -73,6 +73,9 @@ class CompiledKernel:
     max_cluster_blocks: int | None = None
     """The most blocks that a cluster may have; None: there is no such bound."""
 
+    needs_cluster: bool | None = None
+    """Whether a launch has to give a cluster: it was compiled for clusters, and for none of a certain size."""
+
     grid_counts_clusters: bool | None = None
     """Whether a launch's grid counts clusters instead of blocks, as ``__block_size__`` can have it."""
 
@@ -235,6 +238,7 @@ def _described(kernel: CompiledKernel, info: CubinInfo | PtxInfo) -> CompiledKer
         required_threads=found.required_threads,
         cluster=found.cluster,
         max_cluster_blocks=found.max_cluster_blocks,
+        needs_cluster=found.needs_cluster,
         grid_counts_clusters=found.grid_counts_clusters,
     )
 

@@ -362,11 +362,21 @@ class ParameterMismatchError(TrunnionError, ValueError):
         The parameter's position, counted from 0; -1 if the number of parameters differs.
     declared, actual
         What the program passes, and what the image's parameter table says.
+    table
+        All of the kernel's parameters as the image has them, each with what the program passes there.
     """
 
-    def __init__(self, kernel: str, ordinal: int, declared: str, actual: str) -> None:
-        super().__init__(kernel, ordinal, declared, actual)
+    def __init__(
+        self,
+        kernel: str,
+        ordinal: int,
+        declared: str,
+        actual: str,
+        table: tuple[dict[str, int | str | None], ...] = (),
+    ) -> None:
+        super().__init__(kernel, ordinal, declared, actual, table)
         self.kernel, self.ordinal, self.declared, self.actual = kernel, ordinal, declared, actual
+        self.table = table
 
     def _text(self) -> str:
         what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"

@@ -48,8 +48,6 @@ _TYPE_FILE: Final = "trunnion_measured_type"
 _MEMBERS_FILE: Final = "trunnion_measured_members"
 _LANGUAGE: Final = "cuda"
 _IMAGE: Final = "cubin"
-_EMPTY: Final = 1
-"""``sizeof`` of a type without members."""
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ERROR: Final = re.compile(
     r"^(.*)\((\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (.*(?:\n {4,}[^\s^].*)*)", re.MULTILINE
@@ -72,6 +70,8 @@ template <class T> struct trunnion_kind<const T, false> : trunnion_kind<T> {{}};
 template <class T> struct trunnion_kind<volatile T, false> : trunnion_kind<T> {{}};
 template <class T> struct trunnion_kind<const volatile T, false> : trunnion_kind<T> {{}};
 {kinds}
+template <class T> struct trunnion_empty {{ enum : unsigned long long {{ is = __is_empty(T) }}; }};
+template <class T> struct trunnion_empty<T&> : trunnion_empty<T> {{}};
 extern "C" __device__ __constant__ unsigned long long {numbers}[] = {{
 #line 1 "{members_file}"
 {values}
@@ -181,6 +181,8 @@ def _places(value: Argument | Array, path: str) -> Iterator[tuple[str, str]]:
         yield "alignof", path
     else:
         yield "kind", path
+    if isinstance(value, Struct) and not value.fields:
+        yield "empty", path  # its size does not tell: without members it is 1, as with a char
     if path:
         yield "offsetof", path
         yield "aligned", path
@@ -223,8 +225,8 @@ def _refuse_by_field(error: CompileError, name: str, code: DeviceCode, paths: li
     array, _, index = path.rpartition("[")
     if path.endswith("]"):
         raise ProgramError(
-            f"got an array, where the member is none ([{index}: {sentence}); write struct(('x', ...), ('y', ...)) "
-            "with the names of its members",
+            f"got an array, where the member is none ([{index}: {sentence}); pass one value, for a pointer a tensor or "
+            "an address, for a class struct(('x', ...), ('y', ...)) with the names of its members",
             field=f"field {shorten(array)}",
         ) from None
     texts = (str(code.source), *(str(text) for _, text in code.includes))
@@ -232,7 +234,12 @@ def _refuse_by_field(error: CompileError, name: str, code: DeviceCode, paths: li
     lost = [word for word in _WORD.findall(path.rpartition(".")[2] or name) if word not in words]
     known = words - {word for one in paths for word in _WORD.findall(one)}
     advice = next(filter(None, (suggestion(word, sorted(known)) for word in lost)), "")
-    if not advice and path:
+    if "bit field" in sentence:
+        advice = (
+            "; a bit-field has no place of its own: build the type without measured(), by offsets={...}, with an "
+            "integer of all the bits that lie together"
+        )
+    elif not advice and path:
         advice = "; name a public member that has an address, or say offsets={...}"
     raise ProgramError(f"{sentence}{advice}", field=f"field {shorten(path)}" if path else "") from None
 
@@ -243,6 +250,8 @@ def _question(operator: str, path: str) -> str:
     member = f"(({_TYPE}*)nullptr)->{path}"
     if operator == "kind":
         return f"trunnion_kind<decltype({member})>::is"
+    if operator == "empty":
+        return f"trunnion_empty<{f'decltype({member})' if path else _TYPE}>::is"
     if operator == "aligned":
         return f"__alignof__({member})"
     if operator == "sizeof":
@@ -333,7 +342,7 @@ def _measured(value: Struct, path: str, numbers: _Numbers) -> Struct:
     for (name, _), (inner, one) in zip(value.fields, _members(value, path), strict=True):
         fields.append((name, _measured_value(one, inner, numbers)))
         offsets.append(numbers["offsetof", inner] - start)
-    if numbers.complete and (fields or numbers["sizeof", path] > _EMPTY):
+    if numbers.complete and (fields or not numbers["empty", path]):
         _refuse_holes(value, path, numbers)
     return Struct(tuple(fields), tuple(offsets), numbers["sizeof", path], numbers["alignof", path])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -221,7 +223,22 @@ def test_where_a_compilation_does_not_look_by_itself_is_told(
     shown = " ".join(capsys.readouterr().out.split())
     assert "only if it is told to" in shown
     assert shown.startswith("miss")
-    assert "switched off" in shown
+    assert "nothing is looked up, and nothing kept: the cache is switched off" in shown
+    assert "built again" not in shown
+
+
+def test_to_explain_makes_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(program().to_json())
+    words = ("cache", "explain", str(tmp_path / "p.json"), "--target", "sm_90a")
+    home = tmp_path / "home"
+    for backend in ("nvrtc", "tvm_ffi"):
+        subprocess.run(
+            [sys.executable, "-m", "trunnion", *words, "--backend", backend],
+            env={**os.environ, "XDG_CACHE_HOME": str(home)},
+            check=True,
+            capture_output=True,
+        )
+    assert not home.exists()
 
 
 def test_what_is_kept_and_broken_is_explained(root, said, tmp_path, capsys) -> None:

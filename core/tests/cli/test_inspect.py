@@ -456,3 +456,40 @@ def test_a_hostile_document_is_told_or_refused(tmp_path_factory: pytest.TempPath
 def test_a_backend_that_nothing_needs_is_refused(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["inspect", "vector_add", *words]) == 1
     assert "--compile" in capfd.readouterr().err
+
+
+def test_what_does_not_fit_is_shown_beside_the_kernels_parameters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    symbol = "_Z1kPfid"
+    cubin = synthetic_cubin(
+        [SyntheticKernel(name=symbol, parameters=pack_parameters([(8, 8), (4, 4), (8, 8)], "sm_90a"))],
+        arch="sm_90a",
+    )
+    p = ProgramBuilder("p", DeviceCode("cubin", cubin))
+    x = p.input("x", "float32", (Symbol("n"),))
+    p.launch(symbol, (x, Symbol("n")), 1, 32)
+    file = tmp_path / "p.json"
+    file.write_text(p.build().to_json())
+    error = inspect(capsys, str(file), "--compile", "--target", "sm_90a", status=1)["error"]
+    assert error["type"] == "ParameterMismatchError"
+    assert error["attributes"]["table"][1:] == [
+        {"ordinal": 1, "offset": 8, "size": 4, "kind": "an integer", "passed": "int64 (8 bytes)"},
+        {"ordinal": 2, "offset": 16, "size": 8, "kind": "a floating-point number", "passed": None},
+    ]
+    assert run(["inspect", str(file), "--compile", "--target", "sm_90a"]) == 1
+    shown = capsys.readouterr()
+    assert "a floating-point number" in shown.out
+    assert "2 arguments, the compiled kernel takes 3 parameters" in shown.err
+
+
+def test_the_kinds_that_a_mangled_name_tells_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "p.json"
+    p = ProgramBuilder("p", DeviceCode("cuda", "__global__ void k(float *x, int n) { if (n) *x = 1; }"))
+    x = p.input("x", "float32", (Symbol("n"),), access="read_write")
+    p.launch("k", (x, Symbol("n").cast("int32")), 1, 32)
+    file.write_text(p.build().to_json())
+    (image,) = inspect(capsys, str(file), "--compile", "--target", "sm_90a")["images"]
+    assert [one["kind"] for one in image["kernels"][0]["parameters"]] == ["a pointer", "an integer"]

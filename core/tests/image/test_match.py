@@ -338,6 +338,15 @@ def test_a_grid_that_counts_clusters_may_be_any(made: DeviceImage) -> None:
     match_launches(launched(grid=(3, 3)), made)
 
 
+@pytest.mark.parametrize("made", [compiled(needs_cluster=True), text_image(".explicitcluster")])
+def test_a_kernel_for_clusters_of_any_size_is_refused_where_none_is_given(made: DeviceImage) -> None:
+    for fitting in (1, (4, 2), (N, 1)):
+        match_launches(launched(grid=(4, 2), cluster=fitting), made)
+    with pytest.raises(ProgramError, match=r"got none, where 'k' .*\(.explicitcluster\)") as caught:
+        match_launches(launched(grid=(4, 2)), made)
+    assert caught.value.field == "launches[0].cluster"
+
+
 @pytest.mark.parametrize("made", [compiled(max_cluster_blocks=4), text_image(".maxclusterrank 4")])
 def test_a_larger_cluster_than_the_kernel_was_compiled_for_is_refused(made: DeviceImage) -> None:
     for fitting in (None, 4, (2, 2), (N, 4)):

@@ -6,6 +6,7 @@ import json
 import math
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.constant import const
 from trunnion.model.dtypes import DTYPES, dtype
 from trunnion.model.expr import Symbol
+from trunnion.model.float_expr import sqrt
 from trunnion.model.plan import ConstantArgument, KernelParameter
 from trunnion.model.program import KernelProgram
 from trunnion.testing.strategies.numbers import numbers
@@ -132,6 +134,8 @@ def test_what_no_constant_can_be_is_refused_as_it_is_written(value, kind, field,
         (1j, "write const(1j, 'complex64')"),
         (None, "for a null pointer write const(None)"),
         ("n", "an integer expression or a constant"),
+        (np.float32(0.5), "write const(value.item(), 'float32'); a number of each call"),
+        (np.int32(5), "write const(value.item(), 'int32')"),
     ],
 )
 def test_a_plain_value_among_arguments_is_refused_with_what_to_write(value, text):
@@ -139,6 +143,16 @@ def test_a_plain_value_among_arguments_is_refused_with_what_to_write(value, text
         _program(value)
     assert caught.value.field == "launches[0].args[0]"
     assert text in str(caught.value)
+
+
+def test_a_number_of_another_library_is_refused_with_how_to_make_it_plain():
+    for refused in (
+        lambda: const(np.float32(0.5), "float32"),
+        lambda: Symbol("n") + np.int32(3),
+        lambda: sqrt(Symbol("n")) * np.float32(3),
+    ):
+        with pytest.raises((ProgramError, ExprError), match=r"; a plain number is its \.item\(\)"):
+            refused()
 
 
 def test_a_plain_integer_stays_an_expression():

@@ -17,6 +17,7 @@ from trunnion.cli.presentation import Report, print_line, print_table
 from trunnion.cli.subject import find_subject
 from trunnion.compilation import key_inputs
 from trunnion.errors import ProgramError, shorten
+from trunnion.storage.remembered import writing_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,10 +39,11 @@ def explain(
     subject = find_subject(program)
     if subject.program is None:
         raise ProgramError(f"{shorten(program)} is a device image: no program is in it")
-    inputs, again = (
-        key_inputs(subject.program, backend, target=target or None, compiler=compiler or None)
-        for _ in range(2)
-    )
+    with writing_nothing():
+        inputs, again = (
+            key_inputs(subject.program, backend, target=target or None, compiler=compiler or None)
+            for _ in range(2)
+        )
     changing = sorted(name for name in inputs.keys() | again.keys() if inputs.get(name) != again.get(name))
     root = file_path(folder) if folder else default_root()
     found = explain_key(ArtifactStore(root), inputs) if has_entries(root) else None
@@ -54,7 +56,7 @@ def explain(
         **_document(found),
         **({"hit": False, "problem": f"the cache is switched off: {VARIABLE} is 0"} if off else {}),
     }
-    return Report(document, lambda: _show(document))
+    return Report(document, lambda: _show(document, off=off))
 
 
 def _document(found: Explanation | None) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def _row(difference: Difference) -> dict[str, Any]:
     return {"name": difference.name, "here": here, "kept": kept, "places": [*difference.places]}
 
 
-def _show(document: Mapping[str, Any]) -> None:
+def _show(document: Mapping[str, Any], *, off: bool) -> None:
     print_line(
         f"{'hit' if document['hit'] else 'miss'}: {document['key']}", "green" if document["hit"] else "yellow"
     )
@@ -84,7 +86,9 @@ def _show(document: Mapping[str, Any]) -> None:
     if document["changing"]:
         names = ", ".join(document["changing"])
         print_line(f"it is never kept: nobody knows what it depends on ({names})")
-    if document["problem"]:
+    if off:
+        print_line(f"nothing is looked up, and nothing kept: {document['problem']}")
+    elif document["problem"]:
         print_line(f"what is kept cannot be used, and is built again: {document['problem']}")
     if document["nearest"] is None:
         if not document["hit"]:

@@ -12,6 +12,7 @@ from trunnion.cli.document import bytes_told, plain, told
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
 from trunnion.image.host_object import read_host_object
+from trunnion.image.mangled import parameter_kinds
 from trunnion.image.ptx import read_ptx
 from trunnion.selection import choose_backend, launch_kind, load_part, named_target
 
@@ -153,7 +154,8 @@ def tell_what_is_passed(
 ) -> None:
     """Put beside each parameter of a program's kernels what the program passes there, as ``passed``.
 
-    Of a struct that the launcher builds its fields too, as ``passed_fields``.
+    Of a struct that the launcher builds its fields too, as ``passed_fields``. Where the mangled name tells of which
+    kind a parameter is, that too, as ``kind``.
 
     Parameters
     ----------
@@ -167,8 +169,11 @@ def tell_what_is_passed(
     passed = {symbol: kernel.parameters for symbol, kernel in zip(symbols, kernels, strict=True)}
     for image in images:
         for kernel in image.get("kernels", ()):
+            kinds = parameter_kinds(kernel["name"])
             for parameter in kernel.get("parameters", ()) if kernel["name"] in passed else ():
                 wanted = passed[kernel["name"]][parameter["ordinal"]]
+                if kinds[parameter["ordinal"] :]:
+                    parameter["kind"] = kinds[parameter["ordinal"]].text
                 parameter["passed"] = wanted.description
                 if wanted.fields:
                     parameter["passed_fields"] = _untyped(plain(wanted.fields))

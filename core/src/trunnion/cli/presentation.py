@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trunnion.cli.document import plain
+from trunnion.errors import ParameterMismatchError
 from trunnion.messages import type_name, visible
 
 if TYPE_CHECKING:
@@ -252,7 +253,12 @@ def error_report(error: Exception, *, traceback: bool, status: int = 1) -> Repor
         for note in notes:
             console.print(Text(f"  {visible(note, lines=True)}"), soft_wrap=True)
 
-    return Report({"error": document}, show, status)
+    def show_whole() -> None:
+        if isinstance(error, ParameterMismatchError) and error.table:
+            print_records(f"the parameters of {error.kernel}", error.table)
+        show()
+
+    return Report({"error": document}, show_whole, status)
 
 
 @contextlib.contextmanager

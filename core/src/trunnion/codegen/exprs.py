@@ -157,9 +157,9 @@ class ExprPrinter:
         self._slot = slot
         self._names = names
 
-    def text(self, expr: Expr) -> str:
-        """Return the text of an expression over slots."""
-        return self._print(expr).text
+    def text(self, expr: Expr, place: str = "") -> str:
+        """Return the text of an expression over slots; a cast that does not hold says the place behind its operand."""
+        return (self._cast(expr, place) if isinstance(expr, Cast) else self._print(expr)).text
 
     def may_fail(self, expr: Expr) -> bool:
         """Whether the text of an expression holds a checked operation."""
@@ -210,7 +210,7 @@ class ExprPrinter:
         text = self._language.select.format(c=condition.text, a=then.text, b=otherwise.text)
         return _Operand(text, fails=condition.fails or then.fails or otherwise.fails)
 
-    def _cast(self, expr: Cast) -> _Operand:
+    def _cast(self, expr: Cast, place: str = "") -> _Operand:
         operand = self._print(expr.operand)
         if not expr.may_be_out_of_range:
             return operand
@@ -220,14 +220,14 @@ class ExprPrinter:
             low=low,
             high=high,
             name=expr.to.name,
-            text=self._told(expr.operand),
+            text=self._told(expr.operand, place),
             fallback=self._fallback(expr),
         )
         return _Operand(text, fails=True)
 
-    def _told(self, expr: Expr) -> str:
+    def _told(self, expr: Expr, place: str = "") -> str:
         """Return a literal of the author's text."""
-        return self._language.string(brief_expr(expr, self._names))
+        return self._language.string(brief_expr(expr, self._names) + place)
 
     def _fallback(self, expr: Expr) -> str:
         return self._language.literal(expr.bounds.low)

@@ -99,6 +99,9 @@ class KernelInfo:
     max_cluster_blocks: int | None = None
     """The most blocks that a cluster may have, from the third number of ``__launch_bounds__``."""
 
+    needs_cluster: bool = False
+    """Whether a launch has to give a cluster: ``.explicitcluster`` asks for one, and the kernel has none of its own."""
+
     grid_counts_clusters: bool = False
     """Whether a launch's grid counts clusters instead of blocks, from the second part of ``__block_size__``."""
 
@@ -381,6 +384,7 @@ def _read_kernel(elf: Elf, section: Section, known: KernelInfo) -> KernelInfo:
         required_threads=dims.get(Key.REQNTID),
         cluster=dims.get(Key.CTA_PER_CLUSTER),
         max_cluster_blocks=None if cluster_rank is None else decode_word(cluster_rank, section.name),
+        needs_cluster=Key.EXPLICIT_CLUSTER in single and Key.CTA_PER_CLUSTER not in single,
         grid_counts_clusters=Key.GRID_OF_CLUSTERS in single,
     )
     size = single.get(Key.CBANK_PARAM_SIZE)
@@ -399,6 +403,7 @@ def _single_records(attributes: tuple[Attribute, ...], section: str) -> Mapping[
         Key.REQNTID,
         Key.CBANK_PARAM_SIZE,
         Key.CTA_PER_CLUSTER,
+        Key.EXPLICIT_CLUSTER,
         Key.MAX_CLUSTER_RANK,
         Key.GRID_OF_CLUSTERS,
     }

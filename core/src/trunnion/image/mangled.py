@@ -7,6 +7,7 @@ templates above all, nothing is said, nor of what comes behind it.
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import ParameterMismatchError
@@ -25,9 +26,9 @@ from trunnion.model.plan import (
 if TYPE_CHECKING:
     from trunnion.contract.compiler import ImageKernel
     from trunnion.model.dtypes import DType
-    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
+    from trunnion.model.plan import KernelSignature, LaunchPlan, PlannedArgument, PlannedLaunch
 
-__all__ = ["match_kinds", "parameter_kinds"]
+__all__ = ["match_kinds", "parameter_kinds", "parameter_table"]
 
 # Itanium C++ ABI, 5.1.5.2, <builtin-type>; enumerations are classes here, since their names are no more than names.
 _BUILTIN: Final = {
@@ -63,12 +64,37 @@ def match_kinds(plan: LaunchPlan, launch: PlannedLaunch, kernel: ImageKernel) ->
     ParameterMismatchError
         If a parameter is of another kind: a float for an integer, a number for a pointer.
     """
-    declared = plan.kernels[launch.kernel].parameters
+    signature = plan.kernels[launch.kernel]
     kinds = parameter_kinds(kernel.symbol)
     for ordinal, (argument, kind) in enumerate(zip(launch.args, kinds, strict=False)):
         if unlike(_passed(plan, argument), kind):
             said = f"{kind.text}, by its mangled name"
-            raise ParameterMismatchError(kernel.name, ordinal, declared[ordinal].description, said)
+            declared, table = signature.parameters[ordinal].description, parameter_table(signature, kernel)
+            raise ParameterMismatchError(kernel.name, ordinal, declared, said, table)
+
+
+def parameter_table(kernel: KernelSignature, actual: ImageKernel) -> tuple[dict[str, int | str | None], ...]:
+    """Return a kernel's parameters as an image has them, each with its kind, if it is known, and what is passed there.
+
+    Parameters
+    ----------
+    kernel
+        What the program passes.
+    actual
+        The kernel in the image; it may have fewer parameters, or more.
+    """
+    kinds = parameter_kinds(actual.symbol)
+    rows = zip_longest(actual.parameters, kinds[: len(actual.parameters)], kernel.parameters)
+    return tuple(
+        {
+            "ordinal": ordinal,
+            "offset": real.offset if real else None,
+            "size": real.size if real else None,
+            "kind": kind.text if kind is not None else None,
+            "passed": passed.description if passed else None,
+        }
+        for ordinal, (real, kind, passed) in enumerate(rows)
+    )
 
 
 def parameter_kinds(symbol: str) -> tuple[MemberKind, ...]:

@@ -17,7 +17,7 @@ from trunnion.errors import (
 )
 from trunnion.image.cubin import KernelInfo, read_cubin
 from trunnion.image.layout import pack_parameters_for, place_parameters
-from trunnion.image.mangled import match_kinds
+from trunnion.image.mangled import match_kinds, parameter_table
 from trunnion.image.ptx import read_ptx
 from trunnion.image.shared_memory import most_block_smem
 from trunnion.image.target import real_number, running_capabilities
@@ -180,6 +180,12 @@ def _match_cluster(launch: PlannedLaunch, info: KernelInfo) -> None:
             f"got ({shown}), where {info.name} was compiled for clusters of {own}; pass that, or none",
             field="cluster",
         )
+    if info.needs_cluster and not extents:
+        raise ProgramError(
+            f"got none, where {info.name} was compiled for clusters (.explicitcluster) of no certain size; "
+            "pass cluster=",
+            field="cluster",
+        )
     least, given = _least(extents)
     if least > (info.max_cluster_blocks or least):
         raise ProgramError(
@@ -267,18 +273,22 @@ def _kernel(image: DeviceImage, index: int, name: str) -> ImageKernel:
 
 
 def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None:
-    declared = kernel.parameters
+    declared, table = kernel.parameters, parameter_table(kernel, actual)
     if len(declared) != len(actual.parameters):
         wide = (one for one in actual.parameters if one.size not in _PLAIN)
         meant = next((f", of which number {one.ordinal} has {one.size} bytes{_STRUCT}" for one in wide), "")
         raise ParameterMismatchError(
-            kernel.name, -1, f"{len(declared)} arguments", f"{len(actual.parameters)} parameters{meant}"
+            kernel.name,
+            -1,
+            f"{len(declared)} arguments",
+            f"{len(actual.parameters)} parameters{meant}",
+            table,
         )
     wanted = _laid(declared, actual.parameters, target)
     for ordinal, (said, laid, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
         if said.size != real.size or laid.offset != real.offset:
             meant = _counted(real, declared, target) + _meant(said, real)
-            raise ParameterMismatchError(kernel.name, ordinal, _said(said, laid), _real(real) + meant)
+            raise ParameterMismatchError(kernel.name, ordinal, _said(said, laid), _real(real) + meant, table)
 
 
 def _laid(

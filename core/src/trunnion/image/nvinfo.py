@@ -80,6 +80,9 @@ class Key(IntEnum):
     CTA_PER_CLUSTER = 0x3D
     """Payload: the only cluster allowed, three counts of blocks, from ``__cluster_dims__``."""
 
+    EXPLICIT_CLUSTER = 0x3E
+    """Neither value nor payload: a launch has a cluster, its own or the kernel's, from ``.explicitcluster``."""
+
     MAX_CLUSTER_RANK = 0x3F
     """Payload: the most blocks that a cluster may have (4 bytes), from ``__launch_bounds__``."""
 

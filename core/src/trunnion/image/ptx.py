@@ -186,10 +186,10 @@ class _Reader:
         layouts = tuple(self._parameters()) if self._peek() == "(" else ()
         bounds: dict[str, tuple[int, int, int]] = {}
         rank = None
-        counts_clusters = False
+        said: set[str] = set()
         while self._peek() not in {"{", ";"}:
             directive = self._next()
-            counts_clusters = counts_clusters or directive == ".blocksareclusters"
+            said.add(directive)
             if directive in _DIMS:
                 bounds[_DIMS[directive]] = self._dims(name)
             elif directive == ".maxclusterrank":
@@ -201,7 +201,13 @@ class _Reader:
             raise CorruptArtifactError(_WHAT, f"two kernels are called {shorten(name)}")
         kernel = _kernel(name, layouts, target, bounds, rank)
         static = block_bytes(body, self._shared)
-        self._kernels.append(replace(kernel, static_smem_bytes=static, grid_counts_clusters=counts_clusters))
+        kernel = replace(
+            kernel,
+            static_smem_bytes=static,
+            needs_cluster=".explicitcluster" in said and kernel.cluster is None,
+            grid_counts_clusters=".blocksareclusters" in said,
+        )
+        self._kernels.append(kernel)
         return name
 
     def _parameters(self) -> Iterator[tuple[int, int]]:

@@ -101,6 +101,9 @@ class SyntheticKernel:
     max_cluster_blocks: int | None = None
     """The most blocks that a cluster may have."""
 
+    needs_cluster: bool = False
+    """Whether a launch has to give a cluster, where the kernel has none of its own."""
+
     grid_counts_clusters: bool = False
     """Whether a launch's grid counts clusters instead of blocks."""
 
@@ -172,6 +175,7 @@ class SyntheticKernel:
             required_threads=self.required_threads,
             cluster=self.cluster,
             max_cluster_blocks=self.max_cluster_blocks,
+            needs_cluster=self.needs_cluster and self.cluster is None,
             grid_counts_clusters=self.grid_counts_clusters,
             registers=self.registers,
             static_smem_bytes=self.static_smem_bytes,
@@ -330,6 +334,8 @@ def _info_sections(kernels: Sequence[SyntheticKernel], arch: str) -> list[_Secti
 def _kernel_records(kernel: SyntheticKernel, symbol: int, arch: str) -> list[Attribute]:
     info = kernel.info(arch)
     records = [encode_parameter(parameter, wide=kernel.is_wide) for parameter in reversed(kernel.parameters)]
+    if kernel.needs_cluster or (kernel.cluster and not kernel.grid_counts_clusters):
+        records.append(Attribute(_BARE_FORM, Key.EXPLICIT_CLUSTER, 0, b""))
     for key, dims in (
         (Key.CTA_PER_CLUSTER, kernel.cluster),
         (Key.MAX_THREADS, kernel.max_threads),

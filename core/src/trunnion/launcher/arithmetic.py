@@ -98,7 +98,7 @@ def in_range(value: int, low: int, high: int, name: str, text: str) -> int:
     raise refusals.CAST(value, low, high, name, text)
 
 
-def evaluate(expr: Expr, values: Sequence[int], names: Sequence[str]) -> int:
+def evaluate(expr: Expr, values: Sequence[int], names: Sequence[str], place: str = "") -> int:
     """Return the value of a plan's expression: the left operand first, of a choice only what is chosen.
 
     Parameters
@@ -109,6 +109,8 @@ def evaluate(expr: Expr, values: Sequence[int], names: Sequence[str]) -> int:
         The slots' values.
     names
         What the slots are called, for messages.
+    place
+        What stands behind the operand of a last cast that does not hold.
 
     Raises
     ------
@@ -124,7 +126,7 @@ def evaluate(expr: Expr, values: Sequence[int], names: Sequence[str]) -> int:
             return evaluate(then if evaluate(condition, values, names) else otherwise, values, names)
         case Cast(operand, to):
             value = evaluate(operand, values, names)
-            return in_range(value, *to.integer_range, to.name, brief_expr(operand, names))
+            return in_range(value, *to.integer_range, to.name, brief_expr(operand, names) + place)
         case Binary(op, left, right):
             a, b = evaluate(left, values, names), evaluate(right, values, names)
             text = brief_expr(expr, names)

@@ -109,7 +109,9 @@ def evaluate_float(expr: FloatExpr, values: Sequence[int], names: Sequence[str])
     raise TypeError(f"a plan's expression holds a {type_name(expr)}")
 
 
-def float_bytes(argument: FloatArgument, values: Sequence[int], names: Sequence[str]) -> bytes:
+def float_bytes(
+    argument: FloatArgument, values: Sequence[int], names: Sequence[str], place: str = ""
+) -> bytes:
     """Return a launch's floating-point number as it travels; errors are those of `evaluate_float` and `rounded`.
 
     Parameters
@@ -120,7 +122,9 @@ def float_bytes(argument: FloatArgument, values: Sequence[int], names: Sequence[
         The slots' values.
     names
         What the slots are called, for messages.
+    place
+        What stands behind the author's text, where the type cannot hold its value.
     """
     value = evaluate_float(argument.value, values, names)
-    rounded(value, argument.dtype.name, brief_float(argument.value, names))
+    rounded(value, argument.dtype.name, brief_float(argument.value, names) + place)
     return scalar_bytes(value, argument.dtype, "argument")

@@ -24,6 +24,7 @@ from trunnion.model.plan.places import (
     argument_name,
     author_extents,
     author_text,
+    in_field,
     mention,
     place_words,
     source_range,
@@ -403,19 +404,20 @@ class Walk:
         for ordinal in ordinals:
             self._compute_argument(launch.args[ordinal], (launch.index, ordinal))
 
-    def _compute_argument(self, argument: PlannedArgument, place: tuple[int, ...]) -> None:
+    def _compute_argument(self, argument: PlannedArgument, place: tuple[int, ...], field: str = "") -> None:
         match argument:
             case ExprArgument(value, kind):
-                self.computed[place] = scalar_bytes(self._value(value), kind, "argument")
+                number = evaluate(value, self.values, self.plan.symbols, field)
+                self.computed[place] = scalar_bytes(number, kind, "argument")
             case FloatArgument():
-                self.computed[place] = float_bytes(argument, self.values, self.plan.symbols)
+                self.computed[place] = float_bytes(argument, self.values, self.plan.symbols, field)
             case ViewArgument():
                 self.computed[place] = self._view(argument)
             case MovedArgument():
                 self.offsets[place] = self._offset(argument)
             case BuiltArgument(fields):
                 for index, one in enumerate(fields):
-                    self._compute_argument(one.argument, (*place, index))
+                    self._compute_argument(one.argument, (*place, index), in_field(one))
 
     def _offset(self, moved: MovedArgument) -> int:
         """Return the bytes by which an address is moved; a tensor that is left out has none, so nobody judges them."""

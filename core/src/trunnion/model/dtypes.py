@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DeviceRequirementError, ProgramError
-from trunnion.messages import describe, one_of, spelled
-from trunnion.plain import is_a
+from trunnion.messages import describe, one_of, spelled, type_name
+from trunnion.plain import is_a, is_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DTYPES", "DType", "Kind", "dtype"]
+__all__ = ["DTYPES", "DType", "Kind", "dtype", "item_advice", "number_class"]
 
 
 class Kind(enum.StrEnum):
@@ -213,3 +213,17 @@ def dtype(spelling: object) -> DType:
     if row is None:
         raise ProgramError(f"got dtype {describe(spelling)}, {one_of(text, DTYPES, _ALIASES)}")
     return row
+
+
+def number_class(value: object) -> str:
+    """Return the type of a number that is a class of another library's, as ``numpy.float32``; empty: it is none.
+
+    The class is known by its name: to ask the number itself would run the library's code.
+    """
+    name = type_name(value)
+    return name if name in DTYPES and not is_exactly(value, bool) else ""
+
+
+def item_advice(value: object) -> str:
+    """Return what to write instead of another library's number, for the end of a message; empty if it is none."""
+    return "; a plain number is its .item()" if number_class(value) else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from trunnion.errors import ExprError, shorten
 from trunnion.messages import describe, spelled
-from trunnion.model.dtypes import DType, Kind, dtype
+from trunnion.model.dtypes import DType, Kind, dtype, item_advice
 from trunnion.model.fields import instance, integer, place, text
 from trunnion.model.interval import INT64, INT64_MAX, SHIFTS, Interval
 from trunnion.model.op import Op
@@ -402,7 +402,7 @@ def _advice(value: object) -> str:
             else "; write a fraction as a product and a quotient: n * 3 // 2, or a floating-point argument as "
             "real(n) * 1.5"
         )
-    return f"; {value._instead()}" if is_a(value, NonInteger) else ""  # noqa: SLF001 - a class of this module's
+    return f"; {value._instead()}" if is_a(value, NonInteger) else item_advice(value)  # noqa: SLF001 - a class of this module's
 
 
 def _check_operands(**operands: object) -> None:

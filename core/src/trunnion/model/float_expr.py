@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from trunnion.errors import ExprError
 from trunnion.messages import describe
-from trunnion.model.dtypes import DType, dtype
+from trunnion.model.dtypes import DType, dtype, item_advice
 from trunnion.model.expr import Const, Expr, NonInteger, OutsideExpr, as_expr, integer_error, set_size
 from trunnion.model.fields import instance, place
 from trunnion.model.scalars import FLOAT_FORMATS
@@ -239,7 +239,7 @@ def as_float(value: FloatLike) -> FloatExpr:
     if type(value) is float:
         return FloatConst(value)
     if is_a(value, NonInteger) or not (is_a(value, Expr) or type(value) is int):
-        advice = f"; {value._instead()}" if is_a(value, NonInteger) else ""  # noqa: SLF001 - as expressions ask
+        advice = f"; {value._instead()}" if is_a(value, NonInteger) else item_advice(value)  # noqa: SLF001 - as expressions ask
         raise ExprError(f"got {describe(value)}, expected a number, a symbol or an expression{advice}")
     whole = as_expr(value)
     return FloatConst(float(whole.value)) if isinstance(whole, Const) else IntegerValue(whole)

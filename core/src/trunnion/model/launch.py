@@ -9,6 +9,7 @@ from trunnion.errors import ProgramError
 from trunnion.messages import describe
 from trunnion.model.code import DeviceCode, device_code
 from trunnion.model.constant import Constant, usual_type, written_as_constant
+from trunnion.model.dtypes import number_class
 from trunnion.model.expr import Const, Expr, ExprLike, NonInteger, as_expr
 from trunnion.model.fields import instance, members, place, text
 from trunnion.model.float_expr import FloatCast, FloatExpr
@@ -114,10 +115,10 @@ def _advice(value: object) -> str:
         return "; fields by name are struct(*fields.items())"
     if is_a(value, (list, tuple)):
         return "; values behind one another are a struct's field array(*values)"
-    written = written_as_constant(value)
-    if not written:
-        return ""
-    return f"; write {written}; a number of each call is a parameter, scalar('x', '{usual_type(value)}')"
+    kind = number_class(value)
+    written = f"const(value.item(), '{kind}')" if kind else written_as_constant(value)
+    each = f"a number of each call is a parameter, scalar('x', '{kind or usual_type(value)}')"
+    return f"; write {written}; {each}" if written else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
 from trunnion.messages import describe
-from trunnion.model.dtypes import Kind
+from trunnion.model.dtypes import Kind, item_advice
 from trunnion.plain import is_exactly
 
 if TYPE_CHECKING:
@@ -210,7 +210,8 @@ def scalar_bytes(value: object, dtype: DType, field: str) -> bytes:
     ProgramError
         If the type cannot hold it, or holds no single number.
     """
-    refused = ProgramError(f"got {describe(value)}, expected a number that fits {dtype}", field=field)
+    said = f"got {describe(value)}, expected a number that fits {dtype}{item_advice(value)}"
+    refused = ProgramError(said, field=field)
     match dtype.kind:
         case Kind.BOOL:
             if type(value) is bool:

@@ -13,7 +13,7 @@ import json
 import marshal
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,12 +22,12 @@ from trunnion.storage.stamps import Stamp, are_absent, note, stamps
 from trunnion.storage.user_caches import user_caches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     _Numbers: TypeAlias = tuple[int, ...] | None
 
-__all__ = ["Answer", "Grounds", "remembered"]
+__all__ = ["Answer", "Grounds", "remembered", "writing_nothing"]
 
 _SETTLED = 2_000_000_000
 """How long before the question a file must have changed last, in nanoseconds: the times of file systems are as coarse
@@ -36,6 +36,7 @@ _FORM: Final = "trunnion remembers 2"  # how a file begins; another number, wher
 _MOST_KNOWN = 32  # each takes some 50 KiB
 _MOST_KEPT = 512
 _OTHERS_WRITE = 0o022
+_writes: Final = contextvars.ContextVar("_writes", default=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,16 @@ def _digest(found: Iterable[_Numbers]) -> str:
     return hashlib.sha256(marshal.dumps([*found], 2)).hexdigest()
 
 
+@contextmanager
+def writing_nothing() -> Iterator[None]:
+    """Keep no answer for other processes meanwhile: whoever only looks leaves nothing behind."""
+    token = _writes.set(False)
+    try:
+        yield
+    finally:
+        _writes.reset(token)
+
+
 def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) -> Mapping[str, str]:
     """Return the answer to a question, asking only if none is known that holds.
 
@@ -122,7 +133,11 @@ def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) 
     known = _memory().get(key) or _load(key)
     found = None if known is None else known.looked_at()
     if known is None or found is None:
-        return _asked(key, ask) if noted else contextvars.Context().run(_asked, key, ask)
+        if noted:
+            return _asked(key, ask)
+        alone = contextvars.Context()
+        alone.run(_writes.set, _writes.get())
+        return alone.run(_asked, key, ask)
     _know(key, known)
     if noted:
         note(zip(known.paths, found, strict=True))
@@ -139,7 +154,8 @@ def _asked(key: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
     if answer.lasting and not lost and all(_settled(one, began) for one in found.values()):
         record = _Record.of(answer.said, found)
         _know(key, record)
-        _save(key, record)
+        if _writes.get():
+            _save(key, record)
     note((path, one) for path, one in found.items() if one is not None or path in lost)
     return answer.said
 

@@ -31,6 +31,7 @@ from trunnion.model.plan import (
     VariableArgument,
     ViewArgument,
 )
+from trunnion.model.plan.places import in_field
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
@@ -148,22 +149,24 @@ def emit_arguments(text: CallText, plan: LaunchPlan, step: ComputeArguments) -> 
         _emit_argument(text, plan, launch.args[ordinal], f"e{launch.index}_{ordinal}")
 
 
-def _emit_argument(text: CallText, plan: LaunchPlan, argument: PlannedArgument, name: str) -> None:
+def _emit_argument(
+    text: CallText, plan: LaunchPlan, argument: PlannedArgument, name: str, place: str = ""
+) -> None:
     match argument:
         case ExprArgument():
-            text.store(argument.dtype.cpp, name, argument.value)
+            text.store(argument.dtype.cpp, name, argument.value, place)
         case FloatArgument():
-            _emit_float(text, plan, argument, name)
+            _emit_float(text, plan, argument, name, place)
         case ViewArgument():
             _emit_view(text, plan, argument, name)
         case MovedArgument():
             _emit_offset(text, plan, argument, name)
         case BuiltArgument(fields):
-            for place, one in enumerate(fields):
-                _emit_argument(text, plan, one.argument, f"{name}_{place}")
+            for index, one in enumerate(fields):
+                _emit_argument(text, plan, one.argument, f"{name}_{index}", in_field(one))
 
 
-def _emit_float(text: CallText, plan: LaunchPlan, number: FloatArgument, name: str) -> None:
+def _emit_float(text: CallText, plan: LaunchPlan, number: FloatArgument, name: str, field: str) -> None:
     """Write the lines that compute a floating-point number: its integers first, because those can be refused."""
     kind = number.dtype
     stored = text.member(stored_type(kind), name)
@@ -173,7 +176,7 @@ def _emit_float(text: CallText, plan: LaunchPlan, number: FloatArgument, name: s
             names.append(f"x{place}")
             text.line(f"const double x{place} = static_cast<double>({text.expr(integer)});")
         text.line(f"const double value = {float_text(FLOAT_CPP, number.value, names)};")
-        said = cpp_string(brief_float(number.value, plan.symbols))
+        said = cpp_string(brief_float(number.value, plan.symbols) + field)
         text.require(f'round_result(value, "{kind.name}", {format_pointer(kind)}, {said}, {stored})')
 
 

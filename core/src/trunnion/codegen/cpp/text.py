@@ -40,10 +40,10 @@ class CallText:
         """Return the text of another function of the same call."""
         return CallText(self._printer, self.members)
 
-    def expr(self, expr: Expr) -> str:
+    def expr(self, expr: Expr, place: str = "") -> str:
         """Return an expression's text, for the statement that is written next."""
         self._may_fail |= self._printer.may_fail(expr)
-        return self._printer.text(expr)
+        return self._printer.text(expr, place)
 
     def member(self, kind: str, name: str) -> str:
         """Declare a member, and return its name."""
@@ -83,9 +83,9 @@ class CallText:
         """Write a check, and what it raises."""
         self.out.line(f"if ({wrong}) return {raised};")
 
-    def store(self, kind: str, name: str, expr: Expr) -> str:
+    def store(self, kind: str, name: str, expr: Expr, place: str = "") -> str:
         """Write the lines that compute an expression and keep it in a member; return the member's name."""
-        text = self.expr(expr)
+        text = self.expr(expr, place)
         self.line(
             f"{self.member(kind, name)} = {text if kind == 'int64_t' else f'static_cast<{kind}>({text})'};"
         )

@@ -11,6 +11,7 @@ from trunnion.model.expr import Const
 from trunnion.model.float_expr import integers_of
 from trunnion.model.float_text import brief_float
 from trunnion.model.plan import BuiltArgument, FloatArgument, MovedArgument, ViewArgument
+from trunnion.model.plan.places import in_field
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
@@ -34,34 +35,38 @@ def emit_arguments(out: SourceWriter, plan: LaunchPlan, step: ComputeArguments, 
 
 
 def _emit_numbers(
-    out: SourceWriter, plan: LaunchPlan, given: tuple[str, PlannedArgument], printer: ExprPrinter
+    out: SourceWriter,
+    plan: LaunchPlan,
+    given: tuple[str, PlannedArgument],
+    printer: ExprPrinter,
+    field: str = "",
 ) -> None:
     """Write the lines that compute the numbers of one argument, into variables that begin with the name given."""
     name, argument = given
     if isinstance(argument, BuiltArgument):
         for place, one in enumerate(argument.fields):
-            _emit_numbers(out, plan, (f"{name}_{place}", one.argument), printer)
+            _emit_numbers(out, plan, (f"{name}_{place}", one.argument), printer, in_field(one))
         return
     if isinstance(argument, MovedArgument):
         _emit_offset(out, plan, (name, argument), printer)
         return
     if isinstance(argument, FloatArgument):
-        out.line(f"{name} = {_rounded(plan, argument, printer)}")
+        out.line(f"{name} = {_rounded(plan, argument, printer, field)}")
         return
     unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
     for place, (variable, value) in enumerate(variables(argument, name)):
         axis, extent = unproven.get(place, (0, value))
-        out.line(f"{variable} = {printer.text(extent)}")
+        out.line(f"{variable} = {printer.text(extent, field)}")
         if place in unproven and isinstance(argument, ViewArgument):
             said = python_string(plan.memory(argument.memory).name)
             with out.block(f"if not -2147483648 <= {variable} <= 2147483647:"):
                 out.line(f"raise view_error({said}, {axis}, {variable})")
 
 
-def _rounded(plan: LaunchPlan, number: FloatArgument, printer: ExprPrinter) -> str:
+def _rounded(plan: LaunchPlan, number: FloatArgument, printer: ExprPrinter, field: str) -> str:
     integers = (f"float({printer.text(integer)})" for integer in integers_of(number.value))
     value = float_text(FLOAT_PYTHON, number.value, integers)
-    said = python_string(brief_float(number.value, plan.symbols))
+    said = python_string(brief_float(number.value, plan.symbols) + field)
     return f"rounded({value}, {python_string(number.dtype.name)}, {said})"
 
 

@@ -10,7 +10,7 @@ from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import LaunchPlan
+    from trunnion.model.plan import BuiltField, LaunchPlan
     from trunnion.model.plan.slots import Binding, Source, TensorSlot
     from trunnion.model.plan.steps import ValueCheck
 
@@ -19,6 +19,7 @@ __all__ = [
     "argument_name",
     "author_extents",
     "author_text",
+    "in_field",
     "mention",
     "place_words",
     "source_range",
@@ -87,6 +88,12 @@ def _bounds(low: int, high: int, least: int, most: int) -> str:
     if high >= most:
         return f"at least {low}"
     return f"at most {high}" if low < least else f"{low} to {high}"
+
+
+def in_field(field: BuiltField) -> str:
+    """Return where a struct's field stands, to put behind the text of its expression: a struct may have many alike."""
+    path = field.path if field.path.isascii() else shorten(field.path)
+    return f", in field {path},"
 
 
 def author_text(plan: LaunchPlan, check: ValueCheck) -> str:

@@ -102,7 +102,11 @@ bool check_stream(const Program& program, CUstream stream, int32_t device) {
   CUcontext context = nullptr;
   CUdevice found = -1;
   CUresult status = driver.stream_get_ctx(stream, &context);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuStreamGetCtx", status);
+  if (status != CUDA_SUCCESS) {
+    // A stream that is none fails there too, and that is the call that launchers in Python name.
+    bool capturing = false;
+    return is_capturing(driver, stream, capturing) && raise_driver(driver, "cuStreamGetCtx", status);
+  }
   status = driver.ctx_push_current(context);
   if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxPushCurrent", status);
   status = driver.ctx_get_device(&found);
