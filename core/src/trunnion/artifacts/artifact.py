@@ -115,6 +115,12 @@ class Artifact:
         plain = plain_inputs(inputs)
         return Artifact(replace(self.manifest, key_inputs=plain, key=artifact_key(plain)), self.files)
 
+    def unkeyed(self) -> Artifact:
+        """Return this artifact without its key, and without what that is made of: paths of the machine that built it."""
+        if not self.manifest.key:
+            return self
+        return Artifact(replace(self.manifest, key_inputs={}, key=""), self.files)
+
     def including(self, name: str, data: bytes) -> Artifact:
         """Return this artifact with one more file.
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect, expect_text
+from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
 from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
@@ -28,10 +29,9 @@ from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from trunnion.artifacts.artifact import Artifact
     from trunnion.bundles.index import Variant
 
 __all__ = [
@@ -96,7 +96,7 @@ class Builder:
 _UNNAMED: Final = Builder()
 
 
-def provenance(bundle: Bundle, builder: Builder = _UNNAMED) -> bytes:
+def provenance(bundle: Bundle, builder: Builder = _UNNAMED, built: Iterable[Artifact] = ()) -> bytes:
     """Return the statement of what a bundle was built from; equal bundles have equal ones.
 
     Its subjects are the bundle's files. What it says of sources and compilers is what the artifacts' manifests say; a
@@ -108,19 +108,23 @@ def provenance(bundle: Bundle, builder: Builder = _UNNAMED) -> bytes:
         The bundle; every byte of it is verified.
     builder
         Who built it, and when.
+    built
+        What went into it, as it was built. What a bundle leaves out of that is stated too: the key, the headers that
+        code could reach, and what compilers say of themselves.
 
     Raises
     ------
     ArgumentTypeError
-        If it is no bundle, or no builder.
+        If it is no bundle, no builder, or something built is no artifact.
     ArtifactError, CorruptArtifactError
         If the bundle cannot be read, or is not whole.
     """
     expect(bundle, Bundle, "bundle", "a Bundle")
     expect(builder, Builder, "builder", "a Builder")
     files = bundle.files()
+    known = {expect(one, Artifact, "built", "Artifacts").unkeyed().digest: one for one in built}
     builds = [
-        (name, variant, bundle.artifact(variant))
+        (name, variant, known.get(variant.digest) or bundle.artifact(variant))
         for name, variants in bundle.index.programs.items()
         for variant in variants
     ]
@@ -145,7 +149,7 @@ def provenance(bundle: Bundle, builder: Builder = _UNNAMED) -> bytes:
     )
 
 
-def write_provenance(bundle: Bundle, builder: Builder = _UNNAMED) -> Path:
+def write_provenance(bundle: Bundle, builder: Builder = _UNNAMED, built: Iterable[Artifact] = ()) -> Path:
     """Write the statement of what a bundle was built from beside it, ``kernels.trn.provenance.json``; return where.
 
     Parameters are those of `provenance`.
@@ -157,7 +161,7 @@ def write_provenance(bundle: Bundle, builder: Builder = _UNNAMED) -> Path:
     ArtifactError
         If the bundle cannot be read, or the statement not be written.
     """
-    data = provenance(bundle, builder)
+    data = provenance(bundle, builder, built)
     file = bundle.file.with_name(bundle.file.name + PROVENANCE_SUFFIX)
     try:
         with temporary_folder(file.parent, f".{file.name[:64]}.") as folder:

@@ -42,6 +42,8 @@ def write_bundle(
 ) -> Index:
     """Write programs that were built into a bundle, which `trunnion.load` opens; equal programs give equal bytes.
 
+    Of an artifact that a cache keeps the key is left out: it is made of paths and headers of the machine that built it.
+
     Of several variants of a program that fit a device the one is preferred that was made for less: a cubin comes before
     PTX, one of ``sm_90a`` before one of ``sm_90``; among equals the one that was given first.
 
@@ -156,7 +158,7 @@ def _named_artifacts(programs: object) -> Iterator[tuple[str, tuple[Artifact, ..
         raise ArgumentTypeError("programs", type_name(programs), expected)
     for key, value in given:
         name = expect_text(key, "programs", expected)
-        artifacts = tuple({one.digest: one for one in _artifacts(name, value)}.values())
+        artifacts = tuple({one.digest: one for one in map(Artifact.unkeyed, _artifacts(name, value))}.values())
         if not 0 < len(artifacts) <= _MOST_VARIANTS:
             got = f"{len(artifacts)} variants of {shorten(name)}"
             raise ArgumentValueError("programs", got, f"1 to {_MOST_VARIANTS} of each program")

@@ -72,22 +72,20 @@ def build(  # noqa: PLR0913 - a command's options are its parameters
         made = dict(zip(every, _built(every, jobs or os.cpu_count() or 1), strict=True))
     except ExceptionGroup as group:
         return _failed(group.exceptions)
-    index = write_bundle(
-        out,
-        {
-            name: [made[one] if isinstance(one, BuildJob) else one for one in several]
-            for name, several in wanted.items()
-        },
-    )
-    return _written(out, index, stated)
+    bundled = {
+        name: [made[one] if isinstance(one, BuildJob) else one for one in several]
+        for name, several in wanted.items()
+    }
+    index = write_bundle(out, bundled)
+    return _written(out, index, stated, [one for several in bundled.values() for one in several])
 
 
-def _written(out: Path, index: Index, builder: Builder | None) -> Report:
+def _written(out: Path, index: Index, builder: Builder | None, built: Sequence[Artifact]) -> Report:
     """Report a bundle that was written, after writing its provenance if somebody is named who built it."""
     rows = variants_in(index)
     document: dict[str, Any] = {"index": str(out), "digest": index.digest, "variants": rows}
     if builder is not None:
-        document["provenance"] = str(write_provenance(Bundle.open(out, digest=index.digest), builder))
+        document["provenance"] = str(write_provenance(Bundle.open(out, digest=index.digest), builder, built))
 
     def show() -> None:
         print_variants(rows)
