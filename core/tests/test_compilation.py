@@ -20,6 +20,7 @@ from trunnion.contract.spec import CompilerSpec, Target
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArtifactError,
     BackendUnavailableError,
     ProgramError,
     UnsupportedFeatureError,
@@ -340,3 +341,11 @@ def test_what_is_compiled_anew_replaces_what_was_kept(compile_with, compiler, st
 def test_what_says_nothing_of_a_cache_is_refused(compile_with, said) -> None:
     with pytest.raises(ArgumentTypeError):
         compile_with(**said)
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/cache", "file:///tmp/cache", "memory://cache"])
+def test_a_url_is_no_folder_of_that_name(compile_with, tmp_path, monkeypatch, url) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArtifactError, match="expected a folder: what is at a URL is only read"):
+        compile_with(cache=url)
+    assert not (tmp_path / url.partition("/")[0]).exists()

@@ -239,3 +239,10 @@ def test_a_closed_one_says_so_whatever_it_is_called_with(program: Any, simulator
     for args in ((), (3,), (1, 2, 3)):
         with pytest.raises(LifecycleError):
             entry(*args)
+
+
+def test_what_is_warmed_up_by_default_is_the_current_device(program: Any, simulator: Any) -> None:
+    program.warmup()
+    with simulator.capture(device=0) as graph:  # which forbids a first launch
+        program(simulator.tensor(torch.ones(8), 0))
+    assert graph.nodes

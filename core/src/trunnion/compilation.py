@@ -474,14 +474,13 @@ def _store(given: ArtifactStore | str | PathLike[str] | bool | None) -> Artifact
     )
     if is_a(given, ArtifactStore):
         return given
-    folder = file_path(given)
     try:
-        return ArtifactStore(folder)
+        return ArtifactStore(given)
     except ArtifactError as error:
         reason = error.__cause__
         if not isinstance(reason, OSError) or reason.errno in _MISTAKEN:
             raise
-        warn_not_kept(f"there can be no cache at {shorten(str(folder))}", reason, stacklevel=3)
+        warn_not_kept(f"there can be no cache at {shorten(str(file_path(given)))}", reason, stacklevel=3)
         return None
 
 

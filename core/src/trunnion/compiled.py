@@ -420,7 +420,7 @@ class CompiledProgram:
             warnings.warn(text, CorruptArtifactWarning, stacklevel=3)
             return made
 
-    def preload(self, device: Any) -> None:
+    def preload(self, device: Any = None) -> None:
         """Do for ``device``, now, all that a first launch would do, so that it can be captured.
 
         Cache is set aside for windows whose length is the same in every call. Where it depends on the call, `bind` sets
@@ -429,7 +429,7 @@ class CompiledProgram:
         Parameters
         ----------
         device
-            An ordinal, or a device such as ``"cuda:1"``, or ``"cuda"`` for the thread's current one.
+            An ordinal, or a device such as ``"cuda:1"``, or ``"cuda"`` for the thread's current one; None: that one.
 
         Raises
         ------
@@ -440,7 +440,8 @@ class CompiledProgram:
         DriverError
             If the driver refuses.
         """
-        self._load().program.preload(expect_ordinal(device, self._built.kind))
+        kind = self._built.kind
+        self._load().program.preload(expect_ordinal(kind if device is None else device, kind))
 
     warmup = preload
     """What others call it."""

@@ -53,6 +53,30 @@ def memory(behind: Path) -> Iterator[str]:
     files.rm("memory://kernels", recursive=True)
 
 
+@pytest.mark.parametrize("protocol", ["", "file://", "memory://", "async"])
+def test_where_no_store_is_that_is_told(
+    protocol: str, artifact: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place: Any = str(tmp_path / "misspelled") if protocol != "async" else "served://misspelled"
+    if protocol == "async":
+        fsspec.register_implementation("served", Served, clobber=True)
+    store = ArtifactStore(tmp_path / "mine", behind=place if protocol == "async" else protocol + place)
+    with pytest.warns(NotKeptWarning, match="no store is there, whose folder has one that is called entries"):
+        assert store.get_or_build(KEY, lambda _: artifact) == artifact
+
+
+class Served(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A server that has nothing."""
+
+    protocol = "served"
+
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        raise FileNotFoundError(path)
+
+    async def _exists(self, path: str, **_: Any) -> bool:
+        return False
+
+
 class Builds:
     """Builds the artifact, and counts."""
 
@@ -84,7 +108,7 @@ def test_a_folder_is_read_and_nothing_is_written_there(
         "a path": behind,
         "a text": str(behind),
         "file://": f"file://{behind}",
-        "several": [tmp_path / "nothing", behind],
+        "several": [ArtifactStore(tmp_path / "nothing").root, behind],
     }[kind]
     before = snapshot(behind)
     store = ArtifactStore(tmp_path / "store", behind=given)

@@ -116,7 +116,7 @@ class Artifact:
         return Artifact(replace(self.manifest, key_inputs=plain, key=artifact_key(plain)), self.files)
 
     def unkeyed(self) -> Artifact:
-        """Return this artifact without its key, and without what that is made of: paths of the machine that built it."""
+        """Return this artifact without its key, and what that is made of: paths of the machine that built it."""
         if not self.manifest.key:
             return self
         return Artifact(replace(self.manifest, key_inputs={}, key=""), self.files)

@@ -138,6 +138,8 @@ class FolderTier:
                 check_owner(folder.stat(), trusted_owners(), str(folder))
             return read_artifact(place, trusted_owners())
         except FileNotFoundError:
+            if not place.parent.is_dir():
+                raise _no_store() from None
             return None
 
 
@@ -160,7 +162,7 @@ class UrlTier:
     def __init__(self, url: str, files: Any, root: str) -> None:
         self._secrets = _secrets(url)
         self.name = shorten(self.shown(url))
-        self._files, self._root = files, root
+        self._files, self._root, self._is_store = files, root, False
 
     def shown(self, said: str) -> str:
         """See `Tier`."""
@@ -174,6 +176,9 @@ class UrlTier:
         try:
             said = self._bytes(f"{place}/{MANIFEST_NAME}", MAX_MANIFEST_BYTES)
         except FileNotFoundError:
+            self._is_store = self._is_store or self._ask("exists", place.rpartition("/")[0])
+            if not self._is_store:
+                raise _no_store() from None
             return None
         manifest, files = Manifest.from_json(said), {}
         for name, record in manifest.files.items():
@@ -184,18 +189,27 @@ class UrlTier:
         return Artifact(manifest, files)
 
     def _bytes(self, path: str, most: int) -> bytes:
-        """Return a file's bytes; of a longer one the first of them, one too many.
+        """Return a file's bytes; of a longer one the first of them, one too many."""
+        data: bytes = self._ask("cat_file", path, start=0, end=most + 1)
+        return data
+
+    def _ask(self, name: str, path: str, **more: int) -> Any:
+        """Call a method of the file system.
 
         What fsspec asks a server for, it can be told to wait for; by itself it may for minutes.
         """
         if not getattr(self._files, "async_impl", False):
-            data: bytes = self._files.cat_file(path, start=0, end=most + 1)
-            return data
+            return getattr(self._files, name)(path, **more)
         from fsspec.asyn import sync  # noqa: PLC0415 - an extra: only who names a URL needs it
 
-        ask = self._files._cat_file  # noqa: SLF001 - of which fsspec documents that every such file system has it
-        fetched: bytes = sync(self._files.loop, ask, path, start=0, end=most + 1, timeout=ANSWER_SECONDS)
-        return fetched
+        ask = getattr(self._files, f"_{name}")  # fsspec documents that every such file system has it
+        return sync(self._files.loop, ask, path, timeout=ANSWER_SECONDS, **more)
+
+
+def _no_store() -> ArtifactError:
+    return ArtifactError(
+        f"no store is there, whose folder has one that is called {_ENTRIES}; is it misspelled?"
+    )
 
 
 def expect_no_url(given: Any) -> None:

@@ -158,7 +158,9 @@ def _named_artifacts(programs: object) -> Iterator[tuple[str, tuple[Artifact, ..
         raise ArgumentTypeError("programs", type_name(programs), expected)
     for key, value in given:
         name = expect_text(key, "programs", expected)
-        artifacts = tuple({one.digest: one for one in map(Artifact.unkeyed, _artifacts(name, value))}.values())
+        artifacts = tuple(
+            {one.digest: one for one in map(Artifact.unkeyed, _artifacts(name, value))}.values()
+        )
         if not 0 < len(artifacts) <= _MOST_VARIANTS:
             got = f"{len(artifacts)} variants of {shorten(name)}"
             raise ArgumentValueError("programs", got, f"1 to {_MOST_VARIANTS} of each program")

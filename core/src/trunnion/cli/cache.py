@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.filesize import decimal
 
-from trunnion.arguments import file_path
-from trunnion.artifacts.entries import has_entries
 from trunnion.artifacts.eviction import Removed
 from trunnion.artifacts.explanation import program_name
-from trunnion.artifacts.location import default_root, is_kept_by_default
+from trunnion.artifacts.location import is_kept_by_default
 from trunnion.artifacts.store import ArtifactStore
-from trunnion.cli.cache_explain import explain
+from trunnion.cli.cache_explain import explain, store_at, store_root
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_table
-from trunnion.errors import ArtifactError, shorten
 
 if TYPE_CHECKING:
     from trunnion.artifacts.entries import Entry
@@ -51,8 +48,8 @@ def cache_commands(epilog: str) -> typer.Typer:
 
 def info(*, folder: Folder = "") -> Report:
     """Say where what was compiled is kept, how much there is, and how much there may be."""
-    root = file_path(folder) if folder else default_root()
-    store = _store(folder)
+    root = store_root(folder)
+    store = store_at(folder)
     found = None if store is None else store.statistics()
     nbytes = 0 if found is None else found.nbytes
     document = {
@@ -70,14 +67,14 @@ def info(*, folder: Folder = "") -> Report:
 
 def listing(*, folder: Folder = "") -> Report:
     """List what is kept, what was used last first. Only manifests are read: see verify."""
-    store = _store(folder)
+    store = store_at(folder)
     rows = [] if store is None else [_row(store, one) for one in reversed(store.entries())]
     return Report(rows, lambda: _show_rows("kept artifacts", rows))
 
 
 def verify(*, folder: Folder = "") -> Report:
     """Read every byte of what is kept, and list what cannot be used; it is built again when it is asked for."""
-    store = _store(folder)
+    store = store_at(folder)
     entries = [] if store is None else store.entries()
     problems = {} if store is None else {one.key: store.problem(one.key) for one in entries}
     rows = [
@@ -106,7 +103,7 @@ def prune(
     ] = None,
 ) -> Report:
     """Remove what nobody used for longest, as far as it is too much or too old."""
-    store = _store(folder)
+    store = store_at(folder)
     if store is None:
         return _removal(None)
     limits = store.limits
@@ -118,26 +115,8 @@ def prune(
 
 def clear(*, folder: Folder = "") -> Report:
     """Remove everything that is kept."""
-    store = _store(folder)
+    store = store_at(folder)
     return _removal(None if store is None else store.clear())
-
-
-def _store(folder: str) -> ArtifactStore | None:
-    """Return the store that is meant; None if this user has none yet. To look at one makes no folder.
-
-    Raises
-    ------
-    ArtifactError
-        If there is none in a folder that was named, or it cannot be used.
-    """
-    root = file_path(folder) if folder else default_root()
-    if has_entries(root):
-        return ArtifactStore(root)
-    if folder:
-        raise ArtifactError(
-            f"there is no store at {shorten(folder)}; name the folder that trunnion.compile was given as cache="
-        )
-    return None
 
 
 def _removal(removed: Removed | None) -> Report:

@@ -16,15 +16,16 @@ from trunnion.cli.document import told
 from trunnion.cli.presentation import Report, print_line, print_table
 from trunnion.cli.subject import find_subject
 from trunnion.compilation import key_inputs
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ArtifactError, ProgramError, shorten
 from trunnion.storage.remembered import writing_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from trunnion.artifacts.explanation import Explanation
 
-__all__ = ["explain"]
+__all__ = ["explain", "store_at", "store_root"]
 
 
 def explain(
@@ -39,17 +40,17 @@ def explain(
     subject = find_subject(program)
     if subject.program is None:
         raise ProgramError(f"{shorten(program)} is a device image: no program is in it")
+    store = store_at(folder)
     with writing_nothing():
         inputs, again = (
             key_inputs(subject.program, backend, target=target or None, compiler=compiler or None)
             for _ in range(2)
         )
     changing = sorted(name for name in inputs.keys() | again.keys() if inputs.get(name) != again.get(name))
-    root = file_path(folder) if folder else default_root()
-    found = explain_key(ArtifactStore(root), inputs) if has_entries(root) else None
+    found = None if store is None else explain_key(store, inputs)
     off = not folder and not is_kept_by_default()
     document = {
-        "folder": str(root),
+        "folder": str(store_root(folder)),
         "used_by_default": not folder and not off,
         "key": artifact_key(inputs),
         "changing": changing,
@@ -57,6 +58,34 @@ def explain(
         **({"hit": False, "problem": f"the cache is switched off: {VARIABLE} is 0"} if off else {}),
     }
     return Report(document, lambda: _show(document, off=off))
+
+
+def store_at(folder: str) -> ArtifactStore | None:
+    """Return the store that is meant; None if this user has none yet. To look at one makes no folder.
+
+    Parameters
+    ----------
+    folder
+        Where somebody says that it is; empty: the user's.
+
+    Raises
+    ------
+    ArtifactError
+        If there is none in a folder that was named, or it cannot be used.
+    """
+    root = store_root(folder)
+    if has_entries(root):
+        return ArtifactStore(root)
+    if folder:
+        raise ArtifactError(
+            f"there is no store at {shorten(folder)}; name the folder that trunnion.compile was given as cache="
+        )
+    return None
+
+
+def store_root(folder: str) -> Path:
+    """Return where the store is, or would be, that `store_at` opens."""
+    return file_path(folder) if folder else default_root()
 
 
 def _document(found: Explanation | None) -> dict[str, Any]:
@@ -80,15 +109,16 @@ def _show(document: Mapping[str, Any], *, off: bool) -> None:
     print_line(
         f"{'hit' if document['hit'] else 'miss'}: {document['key']}", "green" if document["hit"] else "yellow"
     )
+    if off:
+        print_line(f"nothing is looked up, and nothing kept: {document['problem']}")
+        return
     if not document["used_by_default"]:
         folder = shorten(document["folder"])
         print_line(f"a compilation looks there only if it is told to: cache={folder}")
     if document["changing"]:
         names = ", ".join(document["changing"])
         print_line(f"it is never kept: nobody knows what it depends on ({names})")
-    if off:
-        print_line(f"nothing is looked up, and nothing kept: {document['problem']}")
-    elif document["problem"]:
+    if document["problem"]:
         print_line(f"what is kept cannot be used, and is built again: {document['problem']}")
     if document["nearest"] is None:
         if not document["hit"]:

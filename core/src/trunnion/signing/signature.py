@@ -201,7 +201,8 @@ def check_signature(path: Path, kind: str, digest: str, keys: Sequence[PublicKey
         )
     if (found.kind, found.digest) != (kind, digest):
         raise UntrustedArtifactError(
-            f"{where} signs the {found.kind} {found.digest}, and {what} is the {kind} {digest}: sign this one"
+            f"{where} signs the {found.kind} {found.digest}, and {what} is the {kind} {digest}: it is not what was "
+            "signed; get the two anew from whoever signs, or sign this one if it is yours"
         )
     signed = [key for key in keys if key.id in found.signatures]
     if not signed:

@@ -13,7 +13,7 @@ _GLOBAL = (
     (_INTEGER + r"|U?INT(?:8|16|32|64)_(?:MAX|MIN)|SIZE_MAX", "cstdint"),
     (r"(?:FLT|DBL)_(?:MAX|MIN|EPSILON|TRUE_MIN|DIG|MANT_DIG|MAX_EXP|MIN_EXP)", "cfloat"),
     (r"CHAR_BIT|(?:S?CHAR|SHRT|INT|LONG|LLONG)_(?:MAX|MIN)|U(?:CHAR|SHRT|INT|LONG|LLONG)_MAX", "climits"),
-    (r"INFINITY|NAN|HUGE_VALF?|M_(?:E|LOG2E|LOG10E|LN2|LN10|PI|PI_2|PI_4|1_PI|2_PI|2_SQRTPI|SQRT2|SQRT1_2)", "cmath"),
+    (r"INFINITY|NAN|HUGE_VALF?|M_(?:E|LOG2E|LOG10E|LN2|LN10|PI|PI_2|PI_4|1_PI|2_PI|2_SQRTPI|SQRT2|SQRT1_2)", "math.h"),
     (r"__half2?|half2?|__float2half(?:_rn)?|__half2float", "cuda_fp16.h"),
     (r"__nv_bfloat162?|nv_bfloat162?|__float2bfloat16|__bfloat162float", "cuda_bf16.h"),
     (r"__nv_fp8_e[45]m[23]", "cuda_fp8.h"),
