@@ -8,6 +8,7 @@ import os
 import stat
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -40,13 +41,13 @@ from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
 
 __all__ = [
     "IMAGE_PREFIX",
     "Artifact",
     "check_digest",
+    "check_links",
     "check_owner",
     "expect_digests",
     "read_artifact",
@@ -59,6 +60,8 @@ IMAGE_PREFIX = "image."
 
 MAX_DIGESTS = 1 << 16
 """The most digests that a caller may allow."""
+
+_MOST_LINKS = 40  # as many as Linux follows
 
 # O_NONBLOCK: a pipe put where a file should be must not hang the reader. It means nothing for regular files.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -224,6 +227,8 @@ class Artifact:
         folder = file_path(directory)
         where, end = shorten(str(folder)), "expected the folder of an artifact, as Artifact.save writes it"
         try:
+            if trusted:
+                check_links(folder.absolute())
             return read_artifact(folder, trusted_owners() if trusted else None)
         except CorruptArtifactError as error:
             if not os.path.lexists(folder / MANIFEST_NAME):
@@ -317,6 +322,48 @@ def check_owner(
         raise UntrustedArtifactError(
             f"{what} can be written by others (mode {stat.S_IMODE(status.st_mode):03o}); run chmod go-w on it"
         )
+
+
+def check_links(path: Path) -> None:
+    """Refuse a path if somebody else than root or this user could have made a link that it leads through.
+
+    Whoever can write to the folder of a link says where it leads, be it to files of this user's.
+
+    Parameters
+    ----------
+    path
+        The absolute path of a file or a folder that is there.
+
+    Raises
+    ------
+    UntrustedArtifactError
+        If the folder of a link belongs to somebody else, or others may write to it.
+    OSError
+        If that cannot be known.
+    """
+    for folder in _folders_of_links(path):
+        check_owner(folder.stat(), trusted_owners(), f"{folder}, of a link on the way to it,", sticky=True)
+
+
+def _folders_of_links(path: Path) -> set[Path]:
+    """Return the folder of each link on the way to a path, and on the ways that links lead."""
+    found: set[Path] = set()
+    here, left, links = Path(path.anchor), list(reversed(path.parts[1:])), 0
+    while left:
+        place = here / left.pop()
+        if place.name == "..":
+            here = here.parent
+        elif not place.is_symlink():
+            here = place
+        else:
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+            found.add(here)
+            to = place.readlink()
+            here = Path(to.anchor) if to.is_absolute() else here
+            left += reversed(to.parts[1:] if to.is_absolute() else to.parts)
+    return found
 
 
 def check_digest(found: str, wanted: str | Iterable[str], what: str) -> None:

@@ -8,7 +8,7 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trunnion.artifacts.artifact import check_owner, trusted_owners
+from trunnion.artifacts.artifact import check_links, check_owner, trusted_owners
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 from trunnion.storage.descriptors import opened
 from trunnion.storage.refusals import advice, said
@@ -49,8 +49,9 @@ def opened_plain_file(file: Path, *, trusting: bool) -> Iterator[BufferedReader]
             raise CorruptArtifactError(shorten(file.name), "is not a plain file")
         if not trusting:
             check_owner(status, trusted_owners(), str(file))
-            for folder in {file.parent, file.resolve().parent}:  # of the link, too, if it is one
-                check_owner(folder.stat(), trusted_owners(), str(folder), sticky=True)
+            check_links(file)
+            folder = file.resolve().parent
+            check_owner(folder.stat(), trusted_owners(), str(folder), sticky=True)
         with os.fdopen(descriptor, "rb", closefd=False) as data:
             yield data
 

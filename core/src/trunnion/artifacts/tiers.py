@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trunnion.arguments import file_path
-from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact, trusted_owners
+from trunnion.artifacts.artifact import Artifact, check_links, check_owner, read_artifact, trusted_owners
 from trunnion.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from trunnion.errors import (
     ArtifactError,
@@ -133,7 +133,8 @@ class FolderTier:
         """See `Tier`."""
         place = self.root / _ENTRIES / key
         try:
-            # Who can write to a folder above can put another in place of the one below.
+            # Who can write to a folder above can put another in place of the one below, and who to a link's another link.
+            check_links(self.root)
             for folder in (self.root, place.parent, place):
                 check_owner(folder.stat(), trusted_owners(), str(folder))
             return read_artifact(place, trusted_owners())

@@ -106,9 +106,11 @@ class Index:
     """The parts by name: one for each architecture."""
 
     def __post_init__(self) -> None:
-        strays = {one.part for variants in self.programs.values() for one in variants} - self.parts.keys()
-        if strays:
+        used = {one.part for variants in self.programs.values() for one in variants}
+        if strays := used - self.parts.keys():
             raise CorruptArtifactError("the index", f"names part {shorten(min(strays))}, and no file of it")
+        if idle := self.parts.keys() - used:  # nobody would verify it
+            raise CorruptArtifactError("the index", f"names part {shorten(min(idle))}, of which it uses nothing")
         for name in ("programs", "parts"):
             object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))
 
@@ -127,7 +129,7 @@ class Index:
     def variants(self) -> tuple[Variant, ...]:
         """All variants, each once, whatever programs it stands under."""
         every = (one for several in self.programs.values() for one in several)
-        return tuple({one.digest: one for one in every}.values())
+        return tuple({(one.part, one.digest): one for one in every}.values())
 
     def to_json(self) -> bytes:
         """Return the one spelling of this index, sealed by its own SHA-256."""
