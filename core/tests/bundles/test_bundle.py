@@ -603,3 +603,19 @@ def test_what_is_no_runtime_is_refused_wherever_one_is_passed(written, artifacts
     ):
         with pytest.raises(ArgumentTypeError, match="a Runtime, or None: it has no"):
             opening()
+
+
+def test_what_stands_under_two_programs_is_verified_in_both_parts(written, tmp_path):
+    index = trunnion.Bundle.open(written).index
+    (variant, *_) = index.programs["add"]
+    (written.parent / "junk.trn").write_bytes(b"junk!")
+    twice = replace(
+        index,
+        programs={**index.programs, "aaa": (replace(variant, part="junk"),)},
+        parts={**index.parts, "junk": Part("junk.trn", 5)},
+    )
+    written.write_bytes(twice.to_json())
+    with pytest.raises(CorruptArtifactError, match="junk.trn"):
+        trunnion.Bundle.open(written).files()
+    with pytest.raises(CorruptArtifactError, match="junk.trn"):
+        trunnion.Lock.of([written], written.parent / "trunnion.lock")

@@ -109,8 +109,6 @@ class Index:
         used = {one.part for variants in self.programs.values() for one in variants}
         if strays := used - self.parts.keys():
             raise CorruptArtifactError("the index", f"names part {shorten(min(strays))}, and no file of it")
-        if idle := self.parts.keys() - used:  # nobody would verify it
-            raise CorruptArtifactError("the index", f"names part {shorten(min(idle))}, of which it uses nothing")
         for name in ("programs", "parts"):
             object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))
 
