@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import sys
 import threading
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +107,27 @@ class Shut(ThreadPoolExecutor):
         raise RuntimeError("cannot schedule new futures after shutdown")
 
 
+class Exhausted(ThreadPoolExecutor):
+    """An executor that cannot begin a process."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+class Leaving(ThreadPoolExecutor):
+    """An executor whose workers call sys.exit."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        return super().submit(sys.exit)
+
+
+class Swapping(ThreadPoolExecutor):
+    """An executor that answers with what another job was."""
+
+    def submit(self, function: Any, job: trunnion.BuildJob, /) -> Any:
+        return super().submit(function, replace(job, program=examples.load("affine").program))
+
+
 class Answering(ThreadPoolExecutor):
     """An executor that answers something else."""
 
@@ -123,7 +147,7 @@ class Cancelling(ThreadPoolExecutor):
         return future
 
 
-@pytest.mark.parametrize("executor", [Dying, Shut, Answering, Cancelling])
+@pytest.mark.parametrize("executor", [Dying, Shut, Exhausted, Leaving, Swapping, Answering, Cancelling])
 def test_an_executor_that_fails_is_each_job_s_own_typed_error(executor: type[ThreadPoolExecutor]) -> None:
     with executor(1) as pool, pytest.raises(ExceptionGroup) as caught:
         trunnion.build_many(jobs()[:2], pool)

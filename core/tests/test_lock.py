@@ -100,6 +100,10 @@ def test_what_is_not_there_or_elsewhere_is_not_locked(project: Path, path: str) 
         '{"schema": "trunnion.lock/1", "digests": {"x": 1}}',
         '{"schema": "trunnion.lock/1", "digests": {"../x": "0"}}',
         '{"schema": "trunnion.lock/1", "digests": {"/x": "0"}}',
+        *(
+            f'{{"schema": "trunnion.lock/1", "digests": {{"{path}": "{"0" * 64}"}}}}'
+            for path in ("", ".", "a//b", "x/")
+        ),
         '{"schema": "trunnion.lock/1", "digests": {}, "more": 1}',
         "[" * 100_000,
     ],
@@ -149,3 +153,8 @@ def test_what_is_no_digest_is_refused_before_anything_is_loaded(project: Path) -
     (project / "trunnion.lock").write_text('{"schema": "trunnion.lock/1", "digests": {"add": "zz"}}')
     with pytest.raises(CorruptArtifactError, match="got digest 'zz', expected 64 hex digits"):
         Lock.open()
+
+
+def test_a_lock_file_that_locks_nothing_is_no_gate(project: Path) -> None:
+    (project / "trunnion.lock").write_text('{"schema": "trunnion.lock/1", "digests": {}}')
+    assert main(["lock", "--check"]) == 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect, expect_text
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.compilation import compile as compile_program
 from trunnion.contract.spec import Target
 from trunnion.errors import ArgumentTypeError, ArtifactError, TrunnionError, shorten
@@ -153,7 +154,7 @@ def _by(executor: Executor, jobs: Sequence[BuildJob]) -> Generator[tuple[int, Ar
         for place, job in enumerate(jobs):
             try:
                 future = executor.submit(_build, job)
-            except RuntimeError as error:  # it is broken, or shut down
+            except Exception as error:  # noqa: BLE001 - it is broken, or shut down, or cannot begin a process
                 yield place, _failed(job, error)
                 continue
             futures.append(future)
@@ -175,14 +176,16 @@ def _outcome(job: BuildJob, result: Callable[[], Any]) -> Artifact | TrunnionErr
         made = result()
     except TrunnionError as error:
         return error
-    except Exception as error:  # noqa: BLE001 - an executor's, or of a plugin: that job's failure, and nobody else's
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - an executor's, or of a plugin: that job's failure alone
         return _failed(job, error)
-    return (
-        made if is_a(made, Artifact) else _failed(job, TypeError(f"the executor returned {type_name(made)}"))
-    )
+    if not is_a(made, Artifact):
+        return _failed(job, TypeError(f"the executor returned {type_name(made)}"))
+    if made.files.get(PROGRAM_FILE) != job.program.to_json().encode():
+        return _failed(job, ValueError("the executor returned what was built of another program"))
+    return made
 
 
-def _failed(job: BuildJob, error: Exception) -> ArtifactError:
+def _failed(job: BuildJob, error: BaseException) -> ArtifactError:
     failure = ArtifactError(f"{job} was not built: {type_name(error)}: {first_line(error)}")
     failure.__cause__ = error
     return failure

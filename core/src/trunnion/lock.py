@@ -199,8 +199,11 @@ def locked_digests(data: bytes, name: str) -> dict[str, str]:
     for path, digest in digests.items():
         if not DIGEST.fullmatch(document.typed(digest, str, f"the digest of {shorten(path)}")):
             raise document.corrupt(f"got digest {shorten(digest)}, expected 64 hex digits")
-        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise document.corrupt(f"names {shorten(path)}, expected a path below its folder")
+        plain = PurePosixPath(path)
+        if plain.is_absolute() or ".." in plain.parts or path in ("", ".") or str(plain) != path:
+            raise document.corrupt(
+                f"names {shorten(path)}, expected the plain path of something below its folder"
+            )
     return digests
 
 

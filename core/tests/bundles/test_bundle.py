@@ -615,7 +615,7 @@ def test_what_stands_under_two_programs_is_verified_in_both_parts(written, tmp_p
         parts={**index.parts, "junk": Part("junk.trn", 5)},
     )
     written.write_bytes(twice.to_json())
-    with pytest.raises(CorruptArtifactError, match="junk.trn"):
+    with pytest.raises(CorruptArtifactError, match="junk"):
         trunnion.Bundle.open(written).files()
-    with pytest.raises(CorruptArtifactError, match="junk.trn"):
+    with pytest.raises(CorruptArtifactError, match="junk"):
         trunnion.Lock.of([written], written.parent / "trunnion.lock")

@@ -252,7 +252,7 @@ def test_each_variant_offers_the_same(tmp_path: Path, artifacts: dict[str, Any])
         exported(bundle, tmp_path / "out")
 
 
-@pytest.mark.parametrize("name", ["class", "2d", "a-b", "Launcher", "pathlib", "_x", "\ufb01"])
+@pytest.mark.parametrize("name", ["class", "2d", "a-b", "Launcher", "pathlib", "_x", "int", "\ufb01"])
 def test_a_name_that_no_function_can_have_is_refused(
     tmp_path: Path, artifacts: dict[str, Any], name: str
 ) -> None:
@@ -299,8 +299,11 @@ def test_what_is_there_is_not_touched(tmp_path: Path, artifacts: dict[str, Any])
 
 def test_the_cuda_version_is_said_or_read(tmp_path: Path, artifacts: dict[str, Any]) -> None:
     bundle = bundled(tmp_path, artifacts, "add tvm_ffi sm_90a")
-    (variant,) = (exported(bundle, tmp_path / "said", cuda="12.8") / "build").iterdir()
-    assert variant.name == f"tvm-ffi01-cu128-{HERE}"
+    (variant,) = (exported(bundle, tmp_path / "said", cuda="13.1") / "build").iterdir()
+    assert variant.name == f"tvm-ffi01-cu131-{HERE}"
+    for another in ("12.8", "99.9", "\u0661\u0663.\u0660"):
+        with pytest.raises(ArgumentValueError, match="cuda"):
+            exported(bundle, tmp_path / "another", cuda=another)
     one = artifacts["add tvm_ffi sm_90a"]
     image = one.files["image.cubin"]
     for number, new in enumerate((b"release 12.9, V", b"release __._, V")):

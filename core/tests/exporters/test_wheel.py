@@ -133,7 +133,8 @@ def test_each_parameter_has_its_type_whatever_it_is_called(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["class", "2d", "a b", "bundle", "trunnion", "pathlib", "_private", "out", "\ufb01", 'x"""']
+    "name",
+    ["class", "2d", "a b", "bundle", "trunnion", "pathlib", "_private", "out", "int", "\ufb01", 'x"""'],
 )
 def test_a_name_that_no_function_can_have_is_refused(
     tmp_path: Path, artifacts: dict[str, Any], name: str
@@ -153,7 +154,10 @@ def test_a_name_that_no_function_can_have_is_refused(
         ("x", ""),
         ("x", "1/2"),
         ("x", "one"),
-        *((name, "1") for name in ("class", "2d", "torch", "Trunnion", "os", "trunnion.nvrtc")),
+        *(
+            (name, "1")
+            for name in ("class", "2d", "torch", "Trunnion", "os", "trunnion.nvrtc", "tvm-ffi", "cuda")
+        ),
     ],
 )
 def test_what_is_no_name_and_no_version_is_refused(

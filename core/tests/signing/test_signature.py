@@ -412,6 +412,14 @@ def test_what_are_no_keys_trusts_nobody(place: Path, given: Any, kind: type[Exce
 
 
 @pytest.mark.parametrize(
+    "raw", [b"\0" * 32, b"\1" + b"\0" * 31, b"\1" + b"\0" * 30 + b"\x80", b"\xec" + b"\xff" * 31]
+)
+def test_a_key_that_everybody_can_sign_for_is_none(raw: bytes) -> None:
+    with pytest.raises(ArgumentValueError, match="not everybody can sign for"):
+        trunnion.PublicKey(raw)
+
+
+@pytest.mark.parametrize(
     "path", ["nothing", "nothing.trn", "message.txt", "other.json", "kernels.trn.sig", "/"]
 )
 def test_what_cannot_be_signed_is_not(place: Path, path: str) -> None:

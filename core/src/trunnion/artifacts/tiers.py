@@ -133,7 +133,7 @@ class FolderTier:
         """See `Tier`."""
         place = self.root / _ENTRIES / key
         try:
-            # Who can write to a folder above can put another in place of the one below, and who to a link's another link.
+            # Who can write to a folder above can put another in place of the one below; so can who writes to a link's.
             check_links(self.root)
             for folder in (self.root, place.parent, place):
                 check_owner(folder.stat(), trusted_owners(), str(folder))

@@ -47,11 +47,12 @@ def _checked(locked: Lock, paths: Sequence[str]) -> Report:
         raise typer.BadParameter(f"got {paths[0]} with --check, which checks all that is locked")
     problems = [{"path": path, "problem": problem} for path, problem in locked.problems()]
     document = {"file": str(locked.file), "locked": len(locked.digests), "problems": problems}
+    bad = bool(problems) or not locked.digests  # nothing holds of nothing
 
     def show() -> None:
         for row in problems:
             print_line(f"{row['path']}: {row['problem']}", "red")
         good = len(locked.digests) - len(problems)
-        print_line(f"{good} of {len(locked.digests)} are what is locked", "red" if problems else "green")
+        print_line(f"{good} of {len(locked.digests)} are what is locked", "red" if bad else "green")
 
-    return Report(document, show, 1 if problems else 0)
+    return Report(document, show, 1 if bad else 0)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["export_kernels"]
 
 _NAME: Final = re.compile(r"[a-z][-a-z0-9]*[a-z0-9]")
-_CUDA: Final = re.compile(r"(\d{2})\.(\d)")
+_CUDA: Final = re.compile(r"([0-9]{2})\.([0-9])")
 _RELEASE: Final = re.compile(rb"release (\d{2})\.(\d), V")
 """How NVIDIA's assembler and compilers call themselves, in a cubin as in PTX."""
 
@@ -307,17 +307,20 @@ def _cuda_version(built: list[_Built], given: str | None) -> str:
     Raises
     ------
     ArgumentValueError
-        If the images do not say it, or were made by several major versions.
+        If the images do not say it, were made by several major versions, or by another one than is given.
     """
-    if given is not None:
-        return given
     found = {
         f"{int(major)}.{int(minor)}"
         for one in built
         for image in one.artifact.images.values()
         for major, minor in _RELEASE.findall(image)
     }
-    if len({one.partition(".")[0] for one in found}) != 1:
+    majors = {one.partition(".")[0] for one in found}
+    if given is not None:
+        if majors - {given.partition(".")[0]}:  # a driver of an older major version loads none of them
+            raise ArgumentValueError("cuda", given, f"that of the images, {' and '.join(sorted(found))}")
+        return given
+    if len(majors) != 1:
         got = f"images made by {' and '.join(sorted(found)) or 'what does not say'}"
         raise ArgumentValueError("cuda", got, "images of one major version; or say which one it is")
     return max(found, key=_numbers)

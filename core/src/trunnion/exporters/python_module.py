@@ -25,6 +25,9 @@ TAKEN_NAMES: Final = frozenset(
 )
 """What each such module has, and each function."""
 
+_ANNOTATED: Final = frozenset({"bool", "bytes", "complex", "float", "int", "list", "object", "str", "tuple"})
+"""What annotations call by a builtin's name, which a function of that name would be; a parameter may have it."""
+
 _OWN: Final = TAKEN_NAMES | {"bundle", "functools", "pathlib", "trunnion"}
 _WIDTH: Final = 110
 
@@ -90,13 +93,16 @@ def check_function_names(names: Iterable[str], taken: Collection[str]) -> None:
     ArgumentValueError
         If a program's name is no name of a Python function, or is taken.
     """
+    refused = {*taken, *_ANNOTATED}
     for name in names:
         plain = (
             name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
         )  # Python folds other letters
-        if not plain or name.startswith("_") or name in taken:
+        if not plain or name.startswith("_") or name in refused:
             raise ArgumentValueError(
-                "programs", shorten(name), f"names of Python functions, other than {', '.join(sorted(taken))}"
+                "programs",
+                shorten(name),
+                f"names of Python functions, other than {', '.join(sorted(refused))}",
             )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.bundles.bundle import Bundle
+from trunnion.distributions import canonical, distribution_of, requirements
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
 from trunnion.exporters.programs import bundled_programs, own_conditions, processor_of
 from trunnion.exporters.python_module import emit_module
@@ -23,7 +24,7 @@ from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from os import PathLike
     from pathlib import Path
 
@@ -106,13 +107,29 @@ def _package_name(name: str, registry: Registry) -> str:
     ArgumentValueError
         If no such package can be imported, or it would stand in the place of one that it imports.
     """
-    brought = (plugin.distribution for plugin in registry.plugins())
-    taken = {*sys.stdlib_module_names, *map(_spelled, ("torch", "trunnion", *brought))}
+    ours = ("torch", "trunnion", *(plugin.distribution for plugin in registry.plugins()))
+    needed = {*map(canonical, ours), *(one for own in ours for one in _required(own))}
+    brought = metadata.packages_distributions()
+    imported = (one for one, owners in brought.items() if needed & {*map(canonical, owners)})
+    taken = {*sys.stdlib_module_names, *map(_spelled, ours), *imported}
     package = _spelled(name)
-    if not package.isidentifier() or keyword.iskeyword(package) or package in taken:
-        words = "the name of a package that can be imported, other than Python's own, torch, trunnion and its plugins"
+    # One of its own name may be this wheel, of an earlier version.
+    others = {_spelled(owner) for owner in brought.get(package, ())} - {package}
+    if not package.isidentifier() or keyword.iskeyword(package) or package in taken or others:
+        words = (
+            "the name of a package that can be imported, other than Python's own, torch, trunnion, its plugins, what "
+            "these import, and what another distribution brings here"
+        )
         raise ArgumentValueError("name", shorten(name), words)
     return package
+
+
+def _required(name: str) -> Iterable[str]:
+    """Return what a distribution requires, by canonical name; nothing of one that is not installed."""
+    try:
+        return requirements(distribution_of(canonical(name)))
+    except metadata.PackageNotFoundError:
+        return ()
 
 
 def _spelled(name: str) -> str:

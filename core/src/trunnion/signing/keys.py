@@ -31,6 +31,19 @@ __all__ = ["PublicKey", "SigningKey", "expect_keys"]
 _MOST_BYTES: Final = 1 << 16
 _MOST_KEYS: Final = 1 << 10
 _RAW_BYTES: Final = 32
+_SMALL_ORDER: Final = frozenset(
+    bytes.fromhex(one)
+    for one in (
+        f"{0:064x}",
+        f"01{0:062x}",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        *(f"{low}{'ff' * 30}7f" for low in ("ec", "ed", "ee")),
+    )
+)
+"""Points of small order, without their sign: for such a key there are signatures that need no private one (RFC 8032,
+section 8.9, leaves it to whoever verifies)."""
+
 _SPKI_HEAD: Final = bytes.fromhex(
     "302a300506032b6570032100"
 )  # RFC 8410: DER of such a key up to its own bytes
@@ -52,6 +65,8 @@ class PublicKey:
     def __post_init__(self) -> None:
         if len(expect(self.raw, bytes, "raw", "32 bytes")) != _RAW_BYTES:
             raise ArgumentValueError("raw", f"{len(self.raw)} bytes", f"{_RAW_BYTES} bytes")
+        if bytes((*self.raw[:-1], self.raw[-1] & 0x7F)) in _SMALL_ORDER:
+            raise ArgumentValueError("raw", self.raw.hex(), "a key that not everybody can sign for")
 
     @property
     def id(self) -> str:
