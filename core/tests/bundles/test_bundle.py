@@ -225,6 +225,74 @@ def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):
         Bundle.open(written).fits("nothing")
 
 
+# For CUDA and for the CPU -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def on_cpu():
+    return built("tvm_ffi", "cpu", examples.load("cpu_axpy").program)
+
+
+@pytest.fixture
+def mixed(tmp_path, artifacts, on_cpu):
+    """Return a bundle that has code for the CPU, and for Hopper, of one name; and of another for the CPU alone."""
+    path = tmp_path / "mixed.trn"
+    trunnion.write_bundle(path, {"cpu": on_cpu, "cuda": artifacts["nvrtc", HOPPER]})
+    index = Index.from_json(path.read_bytes(), "mixed.trn")
+    both = (*index.programs["cuda"], *index.programs["cpu"])
+    path.write_bytes(replace(index, programs={**index.programs, "both": both}).to_json())
+    return Bundle.open(path)
+
+
+def there(monkeypatch, capability, count=1):
+    monkeypatch.setattr(
+        conditions, "device_capability", lambda device: capability if device < count else None
+    )
+
+
+def targets(bundle, name, *device):
+    return [str(fit.variant.target) for fit in bundle.fits(name, *device) if not fit.lacks]
+
+
+def test_on_a_gpu_the_choice_is_among_variants_for_cuda(mixed, monkeypatch):
+    there(monkeypatch, (8, 0))
+    with pytest.raises(
+        DeviceRequirementError,
+        match=r"it is for sm_90a.*it is for 'cpu', not for CUDA device 0.*'both', 'cpu'\)",
+    ):
+        mixed["both"]
+    assert targets(mixed, "both") == []
+    there(monkeypatch, (9, 0))
+    assert targets(mixed, "both") == ["cuda:sm_90a"]
+    assert mixed["both"].target.kind == "cuda"
+    assert mixed["cpu"].target.kind == "cpu"  # there is no other
+
+
+def test_without_a_gpu_what_is_for_the_cpu_is_taken(mixed, monkeypatch):
+    there(monkeypatch, None)
+    assert targets(mixed, "both") == ["cpu"]
+    assert mixed["both"] is mixed["cpu"]
+
+
+@pytest.mark.parametrize("capability", [(9, 0), (8, 0), None])
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", torch.device("cpu")])
+def test_the_cpu_can_be_asked_for_anywhere(mixed, monkeypatch, capability, device):
+    there(monkeypatch, capability)
+    assert mixed.on("both", device).target.kind == "cpu"
+    assert targets(mixed, "both", device) == ["cpu"]
+    with pytest.raises(DeviceRequirementError, match=r"it is for 'cuda', not for the CPU.*target='cpu'"):
+        mixed.on("cuda", device)
+
+
+@pytest.mark.parametrize("capability", [(9, 0), None])
+@pytest.mark.parametrize("name", ["both", "cpu"])
+@pytest.mark.parametrize("device", [7, "cuda:7", torch.device("cuda", 7)])
+def test_a_device_that_is_not_there_gets_no_program_for_the_cpu(mixed, monkeypatch, capability, name, device):
+    there(monkeypatch, capability)
+    with pytest.raises(DeviceRequirementError, match="not for CUDA device 7"):
+        mixed.on(name, device)
+
+
 # What is refused ----------------------------------------------------------------------------------------------------
 
 
@@ -502,8 +570,8 @@ def test_a_bundle_that_is_closed_while_it_is_read_leaves_nothing_open(written, m
 
 @pytest.mark.parametrize(
     ("device", "kind"),
-    [(2**32, ArgumentValueError), (2**64, ArgumentValueError), (None, ArgumentTypeError), (True, ArgumentTypeError),
-     (1.0, ArgumentTypeError), ([], ArgumentTypeError), ("cpu", ArgumentTypeError), ("x", ArgumentTypeError)],
+    [(2**32, ArgumentValueError), (2**64, ArgumentValueError), ("mps", ArgumentTypeError),
+     (True, ArgumentTypeError), (1.0, ArgumentTypeError), ([], ArgumentTypeError), ("x", ArgumentTypeError)],
 )  # fmt: skip
 def test_what_is_no_device_is_refused(written, device, kind, simulator):
     del simulator

@@ -88,6 +88,11 @@ class Variant:
         if not 0 <= self.nbytes <= MAX_FILE_BYTES << 10:
             raise CorruptArtifactError("the index", f"got a variant of {self.nbytes} bytes")
 
+    @property
+    def kind(self) -> str:
+        """The kind of device that it is for: ``"cuda"``, ``"cpu"``."""
+        return self.target.partition(":")[0]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
