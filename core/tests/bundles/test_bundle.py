@@ -174,6 +174,7 @@ def test_the_device_decides(written, monkeypatch, capability, target):
 )
 def test_where_nothing_fits_it_says_what_is_lacking(written, monkeypatch, capability, said):
     monkeypatch.setattr(conditions, "device_capability", lambda _: capability)
+    monkeypatch.setattr(conditions, "has_driver", lambda: True)
     with pytest.raises(DeviceRequirementError) as caught:
         Bundle.open(written)["add"]
     for part in said.split(".*"):
@@ -291,6 +292,48 @@ def test_a_device_that_is_not_there_gets_no_program_for_the_cpu(mixed, monkeypat
     there(monkeypatch, capability)
     with pytest.raises(DeviceRequirementError, match="not for CUDA device 7"):
         mixed.on(name, device)
+
+
+def test_without_a_driver_that_is_what_is_said(written, monkeypatch):
+    there(monkeypatch, None)
+    monkeypatch.setattr(conditions, "has_driver", lambda: False)
+    for device in (None, 0, 7):
+        with pytest.raises(
+            DeviceRequirementError, match=r"there is no NVIDIA driver; .*install the NVIDIA driver"
+        ) as caught:
+            Bundle.open(written).on("add", device)
+        assert "name a device" not in str(caught.value)
+    with pytest.raises(DeviceRequirementError, match="target='cpu'"):
+        Bundle.open(written).on("add", "cpu")
+
+
+# Where the backend alone is lacking ---------------------------------------------------------------------------------
+
+
+def test_a_backend_that_is_not_installed_is_named_with_what_brings_it(written, monkeypatch):
+    there(monkeypatch, (9, 0))
+    bare = Bundle.open(written, registry=trunnion.Registry(entry_points=()))
+    with pytest.raises(DeviceRequirementError) as caught:
+        bare["add"]
+    said = str(caught.value)
+    assert "it needs the backend 'nvrtc', which is not installed" in said
+    assert said.endswith("; install who launches it: pip install 'trunnion-nvrtc'")
+    assert "build one" not in said
+    there(monkeypatch, (12, 0))  # no backend helps where there is no code for the device
+    with pytest.raises(DeviceRequirementError, match="build one for it"):
+        bare["add"]
+
+
+def test_a_backend_of_another_version_is_no_reason_to_build_for_another_target(written, monkeypatch):
+    there(monkeypatch, (9, 0))
+    bundle = Bundle.open(written)
+    (first, _) = bundle.index.programs["add"]
+    old = replace(first, conditions=(Condition("backend", "writes", "nvrtc python/0"),))
+    written.write_bytes(replace(bundle.index, programs={"add": (old,)}).to_json())
+    with pytest.raises(
+        DeviceRequirementError, match="install the versions that built it, or build it with those"
+    ):
+        Bundle.open(written)["add"]
 
 
 # What is refused ----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
 from trunnion.bundles.parts import read_part
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.runtime import expect_runtime
+from trunnion.distributions import PREFIX, canonical
 from trunnion.errors import (
     ArtifactError,
     CorruptArtifactError,
@@ -26,6 +27,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.messages import describe, quoted, spelled
+from trunnion.model.plan.refusals import NO_DRIVER
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry
 from trunnion.signing.message import ARTIFACT, BUNDLE
@@ -393,6 +395,15 @@ def _lacks(variant: Variant, kind: str, machine: Machine) -> tuple[str, ...]:
 
 def _remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine) -> str:
     """Return what to do where no variant fits a kind of device, or any."""
+    meant = [one for one in variants if one.kind == kind or not kind]
+    facts = [
+        (one, {condition.fact for condition in one.conditions if condition.lack(machine)}) for one in meant
+    ]
+    alone = [one.backend for one, lacking in facts if lacking == {"backend"}]
+    if alone:
+        return _installation(alone, machine)
+    if kind != _CPU and meant and not machine.has_driver:
+        return NO_DRIVER("").hint
     others = {one.kind for one in variants} - {kind}
     arch = _CPU if kind == _CPU else machine.arch
     if not arch:
@@ -400,3 +411,12 @@ def _remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine)
     other = "'cpu'" if others == {_CPU} else "device"
     ask = f".on({shorten(name)}, {other})"
     return f"build one for it (target={quoted(arch)}), or ask for another device's, which is {ask}"
+
+
+def _installation(backends: Iterable[str], machine: Machine) -> str:
+    """Return what to install where backends are all that is lacking: who only loads needs none of their compilers."""
+    absent = [one for one in backends if one not in {spec.name for spec in machine.registry.backends()}]
+    if not absent:
+        return "install the versions that built it, or build it with those that are here"
+    names = dict.fromkeys(shorten(PREFIX + canonical(one)) for one in absent)
+    return f"install who launches it: pip install {' or '.join(names)}"
