@@ -290,8 +290,9 @@ def test_the_cpu_can_be_asked_for_anywhere(mixed, monkeypatch, capability, devic
 @pytest.mark.parametrize("device", [7, "cuda:7", torch.device("cuda", 7)])
 def test_a_device_that_is_not_there_gets_no_program_for_the_cpu(mixed, monkeypatch, capability, name, device):
     there(monkeypatch, capability)
-    with pytest.raises(DeviceRequirementError, match="not for CUDA device 7"):
+    with pytest.raises(DeviceRequirementError, match="not for CUDA device 7") as caught:
         mixed.on(name, device)
+    assert str(caught.value).endswith(f"; the variant for the CPU is .on('{name}', 'cpu')")
 
 
 def test_without_a_driver_that_is_what_is_said(written, monkeypatch):

@@ -402,12 +402,12 @@ def _remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine)
     alone = [one.backend for one, lacking in facts if lacking == {"backend"}]
     if alone:
         return _installation(alone, machine)
-    if kind != _CPU and meant and not machine.has_driver:
-        return NO_DRIVER("").hint
     others = {one.kind for one in variants} - {kind}
     arch = _CPU if kind == _CPU else machine.arch
     if not arch:
-        return "name a device that is there, by its number from 0; trunnion doctor says which there are"
+        there = "name a device that is there, by its number from 0; trunnion doctor says which there are"
+        cpu = f"; the variant for the CPU is .on({shorten(name)}, 'cpu')" if kind and _CPU in others else ""
+        return (there if machine.has_driver else NO_DRIVER("").hint) + cpu
     other = "'cpu'" if others == {_CPU} else "device"
     ask = f".on({shorten(name)}, {other})"
     return f"build one for it (target={quoted(arch)}), or ask for another device's, which is {ask}"
