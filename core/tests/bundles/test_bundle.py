@@ -352,6 +352,23 @@ def test_nothing_there_is_named(tmp_path):
         trunnion.load(tmp_path / "nothing.trn")
 
 
+def test_a_folder_that_holds_a_bundle_is_told_apart_from_an_artifact(written):
+    with pytest.raises(ArtifactError) as caught:
+        trunnion.load(written.parent)
+    assert str(caught.value).endswith(
+        f"is a folder with a bundle in it: load its index, which is trunnion.load('{written}')"
+    )
+
+
+def test_a_wheel_is_installed_and_not_loaded(tmp_path):
+    wheel = tmp_path / "x-1.0-py3-none-any.whl"
+    with pytest.raises(ArtifactError, match="there is nothing at"):
+        trunnion.load(wheel)
+    wheel.write_bytes(b"PK")
+    with pytest.raises(ArtifactError, match="is a wheel: install it with pip, and import the package"):
+        trunnion.load(wheel)
+
+
 def test_each_byte_of_an_index_counts(written):
     good = written.read_bytes()
     for place in range(0, len(good), 7):
