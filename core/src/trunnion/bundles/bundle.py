@@ -17,7 +17,6 @@ from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
 from trunnion.bundles.parts import read_part
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.runtime import expect_runtime
-from trunnion.distributions import PREFIX, canonical
 from trunnion.errors import (
     ArtifactError,
     CorruptArtifactError,
@@ -29,7 +28,7 @@ from trunnion.errors import (
 from trunnion.messages import describe, quoted, spelled
 from trunnion.model.plan.refusals import NO_DRIVER
 from trunnion.plain import text
-from trunnion.registry import Registry, default_registry
+from trunnion.registry import Registry, default_registry, usual_distribution
 from trunnion.signing.message import ARTIFACT, BUNDLE
 from trunnion.signing.vouching import Vouching
 from trunnion.turns import Turns
@@ -418,5 +417,5 @@ def _installation(backends: Iterable[str], machine: Machine) -> str:
     absent = [one for one in backends if one not in {spec.name for spec in machine.registry.backends()}]
     if not absent:
         return "install the versions that built it, or build it with those that are here"
-    names = dict.fromkeys(shorten(PREFIX + canonical(one)) for one in absent)
+    names = dict.fromkeys(shorten(usual_distribution(one)) for one in absent)
     return f"install who launches it: pip install {' or '.join(names)}"
