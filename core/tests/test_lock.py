@@ -158,3 +158,34 @@ def test_what_is_no_digest_is_refused_before_anything_is_loaded(project: Path) -
 def test_a_lock_file_that_locks_nothing_is_no_gate(project: Path) -> None:
     (project / "trunnion.lock").write_text('{"schema": "trunnion.lock/1", "digests": {}}')
     assert main(["lock", "--check"]) == 1
+
+
+def test_what_is_not_locked_is_locked_with_all_others(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With paths the command writes the file anew: the advice names every one."""
+    assert main(["lock", "kernels/all.trn"]) == 0
+    with pytest.raises(UntrustedArtifactError, match=r"to stay: trunnion lock 'add' 'kernels/all\.trn'$"):
+        Lock.open().load("add")
+    capsys.readouterr()
+    assert main(["lock", "add"]) == 0
+    assert "kernels/all.trn: no longer locked" in capsys.readouterr().out
+    assert main(["lock", "add", "kernels/all.trn", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["dropped"] == []
+    assert list(Lock.open().digests) == ["add", "kernels/all.trn"]
+
+
+def test_a_problem_names_its_path_once(
+    project: Path, artifacts: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("all.trn", "top.trn"):
+        trunnion.write_bundle(name, {"add": list(artifacts.values())})
+    assert main(["lock", "all.trn", "top.trn"]) == 0
+    (project / "all.trn").write_text("x")
+    trunnion.write_bundle("top.trn", {"add": artifacts["sm_80"]})
+    capsys.readouterr()
+    assert main(["lock", "--check"]) == 1
+    said = capsys.readouterr().out
+    assert "all.trn: is not JSON" in said
+    assert "top.trn: it has the digest" in said
+    assert said.count("all.trn") == said.count("top.trn") == 1

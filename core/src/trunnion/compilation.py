@@ -6,6 +6,7 @@ import errno
 import functools
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.default_store import default_store
 from trunnion.artifacts.explanation import PROGRAM_INPUT
-from trunnion.artifacts.manifest import artifact_key
+from trunnion.artifacts.manifest import MANIFEST_NAME, artifact_key
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.built_program import (
@@ -72,6 +73,10 @@ __all__ = ["compile", "key_inputs", "load"]
 
 _MISTAKEN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 """What says that a path is not one of a folder, whatever state the system is in."""
+
+_WHEEL_SUFFIX = ".whl"
+_MOST_NAMED = 3
+"""So many bundles of a folder are named at the most."""
 
 
 def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with everything that it can say
@@ -252,9 +257,33 @@ def load(
         from trunnion.bundles.bundle import Bundle  # noqa: PLC0415 - whoever compiles opens no archives
 
         return Bundle.open(index, digest=digest, trusted_keys=trusted_keys, registry=registry)
-    return CompiledProgram.from_artifact(
-        artifact, digest=digest, trusted_keys=trusted_keys, registry=registry
-    )
+    try:
+        return CompiledProgram.from_artifact(
+            artifact, digest=digest, trusted_keys=trusted_keys, registry=registry
+        )
+    except ArtifactError as error:
+        meant = _meant(artifact)
+        if not meant:
+            raise
+        raise ArtifactError(meant) from error
+
+
+def _meant(given: object) -> str:
+    """Return what lies there and how that is loaded, if it is a bundle's folder or a wheel; else an empty text."""
+    from trunnion.bundles.index import indices_in  # noqa: PLC0415 - as of bundles
+
+    said = path_text(given)
+    if said is None:
+        return ""
+    path = file_path(said)
+    with suppress(OSError):
+        if path.suffix == _WHEEL_SUFFIX and path.is_file():
+            return f"{shorten(said)} is a wheel: install it with pip, and import the package that it brings"
+        found = [] if (path / MANIFEST_NAME).exists() else indices_in(path)
+        if found:
+            names = " or ".join(f"trunnion.load({shorten(str(one))})" for one in found[:_MOST_NAMED])
+            return f"{shorten(said)} is a folder with a bundle in it: load its index, which is {names}"
+    return ""
 
 
 def _index_path(given: object) -> Path | None:

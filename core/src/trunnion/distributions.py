@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PREFIX", "announced", "canonical", "distribution_of", "installation_hint", "installed", "metadata_folder",
-    "requirements", "version_of",
+    "requirements", "usual_distribution", "version_of",
 ]  # fmt: skip
 
 PREFIX = "trunnion-"
@@ -280,6 +280,11 @@ def requirements(distribution: Distribution) -> dict[str, frozenset[str]]:
     return found
 
 
+def usual_distribution(name: str) -> str:
+    """Return the distribution that brings a plugin of that name, as a rule."""
+    return PREFIX + canonical(name)
+
+
 def installation_hint(name: str, role: str, known: Iterable[str] = ()) -> str:
     """Return what to install for a plugin that is not there; empty if one that is there was meant.
 
@@ -295,7 +300,7 @@ def installation_hint(name: str, role: str, known: Iterable[str] = ()) -> str:
     if nearest(name, known):
         return ""
     there = installed()
-    wanted = PREFIX + canonical(name)
+    wanted = usual_distribution(name)
     if wanted in there:
         return f"{wanted} is installed and announces no {role} of that name"
     extras = _extras(there.get("trunnion"))

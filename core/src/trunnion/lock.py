@@ -16,7 +16,13 @@ from trunnion.artifacts.manifest import DIGEST
 from trunnion.artifacts.plain_file import read_plain_file
 from trunnion.bundles.bundle import verified_digest
 from trunnion.compilation import load
-from trunnion.errors import ArtifactError, TrunnionError, UntrustedArtifactError, shorten
+from trunnion.errors import (
+    ArtifactError,
+    CorruptArtifactError,
+    TrunnionError,
+    UntrustedArtifactError,
+    shorten,
+)
 from trunnion.messages import suggestion
 from trunnion.signing.message import LOCK
 from trunnion.signing.vouching import Vouching
@@ -39,6 +45,9 @@ _SCHEMA: Final = "trunnion.lock/1"
 
 MAX_LOCK_BYTES: Final = 1 << 24
 """No lock file may be larger: 16 MiB."""
+
+_MOST_NAMED: Final = 8
+"""So many paths are named in an error at the most."""
 
 _FIELDS: Final[Mapping[str, type]] = MappingProxyType({"schema": str, "digests": dict})
 
@@ -159,8 +168,11 @@ class Lock:
         digest = self.digests.get(path)
         if digest is None:
             meant = suggestion(path, tuple(self.digests))
+            every = sorted({*self.digests, path})
+            words = " ".join(map(shorten, every)) if len(every) <= _MOST_NAMED else "PATH..."
             raise UntrustedArtifactError(
-                f"{shorten(path)} is not in {shorten(str(self.file))}{meant}; lock it: trunnion lock"
+                f"{shorten(path)} is not in {shorten(str(self.file))}{meant}; lock it, with all that is to stay: "
+                f"trunnion lock {words}"
             )
         return load(self.file.parent / path, digest=digest, registry=registry)
 
@@ -168,7 +180,10 @@ class Lock:
         """Yield each path at which something else lies than what is locked, and what is wrong; all is read."""
         for path, digest in self.digests.items():
             try:
-                check_digest(verified_digest(self.file.parent / path)[1], digest, shorten(path))
+                check_digest(verified_digest(self.file.parent / path)[1], digest, "it")
+            except CorruptArtifactError as error:
+                named = error.what == PurePosixPath(path).name  # the path itself says so much
+                yield path, error.problem if named else str(error)
             except TrunnionError as error:
                 yield path, str(error)
 

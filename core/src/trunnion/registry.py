@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, PluginRuleError, attempt, probe
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
-from trunnion.distributions import announced, installation_hint
+from trunnion.distributions import announced, installation_hint, usual_distribution
 from trunnion.errors import (
     ArgumentTypeError,
     BackendUnavailableError,
@@ -41,6 +41,7 @@ __all__ = [
     "Registry",
     "Unavailable",
     "default_registry",
+    "usual_distribution",
 ]
 
 GROUP = "trunnion"

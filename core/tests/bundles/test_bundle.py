@@ -174,6 +174,7 @@ def test_the_device_decides(written, monkeypatch, capability, target):
 )
 def test_where_nothing_fits_it_says_what_is_lacking(written, monkeypatch, capability, said):
     monkeypatch.setattr(conditions, "device_capability", lambda _: capability)
+    monkeypatch.setattr(conditions, "has_driver", lambda: True)
     with pytest.raises(DeviceRequirementError) as caught:
         Bundle.open(written)["add"]
     for part in said.split(".*"):
@@ -225,6 +226,117 @@ def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):
         Bundle.open(written).fits("nothing")
 
 
+# For CUDA and for the CPU -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def on_cpu():
+    return built("tvm_ffi", "cpu", examples.load("cpu_axpy").program)
+
+
+@pytest.fixture
+def mixed(tmp_path, artifacts, on_cpu):
+    """Return a bundle that has code for the CPU, and for Hopper, of one name; and of another for the CPU alone."""
+    path = tmp_path / "mixed.trn"
+    trunnion.write_bundle(path, {"cpu": on_cpu, "cuda": artifacts["nvrtc", HOPPER]})
+    index = Index.from_json(path.read_bytes(), "mixed.trn")
+    both = (*index.programs["cuda"], *index.programs["cpu"])
+    path.write_bytes(replace(index, programs={**index.programs, "both": both}).to_json())
+    return Bundle.open(path)
+
+
+def there(monkeypatch, capability, count=1):
+    monkeypatch.setattr(
+        conditions, "device_capability", lambda device: capability if device < count else None
+    )
+
+
+def targets(bundle, name, *device):
+    return [str(fit.variant.target) for fit in bundle.fits(name, *device) if not fit.lacks]
+
+
+def test_on_a_gpu_the_choice_is_among_variants_for_cuda(mixed, monkeypatch):
+    there(monkeypatch, (8, 0))
+    with pytest.raises(
+        DeviceRequirementError,
+        match=r"it is for sm_90a.*it is for 'cpu', not for CUDA device 0.*'both', 'cpu'\)",
+    ):
+        mixed["both"]
+    assert targets(mixed, "both") == []
+    there(monkeypatch, (9, 0))
+    assert targets(mixed, "both") == ["cuda:sm_90a"]
+    assert mixed["both"].target.kind == "cuda"
+    assert mixed["cpu"].target.kind == "cpu"  # there is no other
+
+
+def test_without_a_gpu_what_is_for_the_cpu_is_taken(mixed, monkeypatch):
+    there(monkeypatch, None)
+    assert targets(mixed, "both") == ["cpu"]
+    assert mixed["both"] is mixed["cpu"]
+
+
+@pytest.mark.parametrize("capability", [(9, 0), (8, 0), None])
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", torch.device("cpu")])
+def test_the_cpu_can_be_asked_for_anywhere(mixed, monkeypatch, capability, device):
+    there(monkeypatch, capability)
+    assert mixed.on("both", device).target.kind == "cpu"
+    assert targets(mixed, "both", device) == ["cpu"]
+    with pytest.raises(DeviceRequirementError, match=r"it is for 'cuda', not for the CPU.*target='cpu'"):
+        mixed.on("cuda", device)
+
+
+@pytest.mark.parametrize("capability", [(9, 0), None])
+@pytest.mark.parametrize("name", ["both", "cpu"])
+@pytest.mark.parametrize("device", [7, "cuda:7", torch.device("cuda", 7)])
+def test_a_device_that_is_not_there_gets_no_program_for_the_cpu(mixed, monkeypatch, capability, name, device):
+    there(monkeypatch, capability)
+    with pytest.raises(DeviceRequirementError, match="not for CUDA device 7") as caught:
+        mixed.on(name, device)
+    assert str(caught.value).endswith(f"; the variant for the CPU is .on('{name}', 'cpu')")
+
+
+def test_without_a_driver_that_is_what_is_said(written, monkeypatch):
+    there(monkeypatch, None)
+    monkeypatch.setattr(conditions, "has_driver", lambda: False)
+    for device in (None, 0, 7):
+        with pytest.raises(
+            DeviceRequirementError, match=r"there is no NVIDIA driver; .*install the NVIDIA driver"
+        ) as caught:
+            Bundle.open(written).on("add", device)
+        assert "name a device" not in str(caught.value)
+    with pytest.raises(DeviceRequirementError, match="target='cpu'"):
+        Bundle.open(written).on("add", "cpu")
+
+
+# Where the backend alone is lacking ---------------------------------------------------------------------------------
+
+
+def test_a_backend_that_is_not_installed_is_named_with_what_brings_it(written, monkeypatch):
+    there(monkeypatch, (9, 0))
+    bare = Bundle.open(written, registry=trunnion.Registry(entry_points=()))
+    with pytest.raises(DeviceRequirementError) as caught:
+        bare["add"]
+    said = str(caught.value)
+    assert "it needs the backend 'nvrtc', which is not installed" in said
+    assert said.endswith("; install who launches it: pip install 'trunnion-nvrtc'")
+    assert "build one" not in said
+    there(monkeypatch, (12, 0))  # no backend helps where there is no code for the device
+    with pytest.raises(DeviceRequirementError, match="build one for it"):
+        bare["add"]
+
+
+def test_a_backend_of_another_version_is_no_reason_to_build_for_another_target(written, monkeypatch):
+    there(monkeypatch, (9, 0))
+    bundle = Bundle.open(written)
+    (first, _) = bundle.index.programs["add"]
+    old = replace(first, conditions=(Condition("backend", "writes", "nvrtc python/0"),))
+    written.write_bytes(replace(bundle.index, programs={"add": (old,)}).to_json())
+    with pytest.raises(
+        DeviceRequirementError, match="install the versions that built it, or build it with those"
+    ):
+        Bundle.open(written)["add"]
+
+
 # What is refused ----------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +350,23 @@ def test_a_part_that_is_not_here_is_named(written, simulator):
 def test_nothing_there_is_named(tmp_path):
     with pytest.raises(ArtifactError, match=r"cannot open .*nothing\.trn'.*: nothing is there; name a file"):
         trunnion.load(tmp_path / "nothing.trn")
+
+
+def test_a_folder_that_holds_a_bundle_is_told_apart_from_an_artifact(written):
+    with pytest.raises(ArtifactError) as caught:
+        trunnion.load(written.parent)
+    assert str(caught.value).endswith(
+        f"is a folder with a bundle in it: load its index, which is trunnion.load('{written}')"
+    )
+
+
+def test_a_wheel_is_installed_and_not_loaded(tmp_path):
+    wheel = tmp_path / "x-1.0-py3-none-any.whl"
+    with pytest.raises(ArtifactError, match="there is nothing at"):
+        trunnion.load(wheel)
+    wheel.write_bytes(b"PK")
+    with pytest.raises(ArtifactError, match="is a wheel: install it with pip, and import the package"):
+        trunnion.load(wheel)
 
 
 def test_each_byte_of_an_index_counts(written):
@@ -502,8 +631,8 @@ def test_a_bundle_that_is_closed_while_it_is_read_leaves_nothing_open(written, m
 
 @pytest.mark.parametrize(
     ("device", "kind"),
-    [(2**32, ArgumentValueError), (2**64, ArgumentValueError), (None, ArgumentTypeError), (True, ArgumentTypeError),
-     (1.0, ArgumentTypeError), ([], ArgumentTypeError), ("cpu", ArgumentTypeError), ("x", ArgumentTypeError)],
+    [(2**32, ArgumentValueError), (2**64, ArgumentValueError), ("mps", ArgumentTypeError),
+     (True, ArgumentTypeError), (1.0, ArgumentTypeError), ([], ArgumentTypeError), ("x", ArgumentTypeError)],
 )  # fmt: skip
 def test_what_is_no_device_is_refused(written, device, kind, simulator):
     del simulator

@@ -12,6 +12,7 @@ from trunnion import examples
 from trunnion.cli import main
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Symbol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,7 +161,56 @@ def test_two_programs_of_one_name_are_refused(
     (tmp_path / "other.json").write_text(builder.build().to_json())
     words = ["vector_add", str(tmp_path / "other.json"), "--target", "sm_90a", "-o", str(place)]
     assert main(["build", *words]) == 1
-    assert "is another program that is called 'vector_add', too" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        "is another program that is called 'vector_add', too: give it a name or a bundle of its own" in said
+    )
+
+
+CUDA_SCALE = 'extern "C" __global__ void scale(const float* x, float* y, long long n) {}'
+CPU_SCALE = """#include <trunnion/block.h>
+extern "C" void scale(const float* x, float* y, int64_t n, const trunnion_block_t*) {}
+"""
+
+
+def scale(place: Path, language: str, source: str, length: str = "n") -> str:
+    """Write a program that is called scale; return its file."""
+    builder, n = ProgramBuilder("scale", DeviceCode(language, source)), Symbol(length)
+    x, y = builder.input("x", "float32", (n,)), builder.output("y", "float32", (n,))
+    builder.launch("scale", (x, y, n), 1, 1)
+    place.write_text(builder.build().to_json())
+    return str(place)
+
+
+def test_two_for_different_kinds_of_device_go_by_one_name(tmp_path: Path, place: Path) -> None:
+    files = [
+        scale(tmp_path / "gpu.json", "cuda", CUDA_SCALE),
+        scale(tmp_path / "cpu.json", "c++", CPU_SCALE),
+    ]
+    words = ["--target", "sm_90a", "--target", "cpu", "--backend", "nvrtc", "--backend", "tvm_ffi"]
+    assert main(["build", *files, *words, "-o", str(place)]) == 0
+    found = {(one.kind, one.backend) for one in trunnion.load(place).index.programs["scale"]}
+    assert found == {("cuda", "nvrtc"), ("cuda", "tvm_ffi"), ("cpu", "tvm_ffi")}
+    trunnion.compile(
+        trunnion.KernelProgram.from_json((tmp_path / "cpu.json").read_text()), "tvm_ffi", target="cpu"
+    ).artifact.save(tmp_path / "saved")
+    files[1] = str(tmp_path / "saved")
+    assert main(["build", *files, "--target", "sm_90a", "--backend", "nvrtc", "-o", str(place)]) == 0
+    assert {one.kind for one in trunnion.load(place).index.programs["scale"]} == {"cuda", "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "length"), [("c++", CPU_SCALE, "m"), ("cuda", CUDA_SCALE + "// other", "n")]
+)
+def test_others_of_one_name_are_refused(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str], language: str, source: str, length: str
+) -> None:
+    """One takes other parameters, as its length is called; one is for the same kind of device."""
+    first = scale(tmp_path / "gpu.json", "cuda", CUDA_SCALE)
+    other = scale(tmp_path / "other.json", language, source, length)
+    assert main(["build", first, other, "--target", "sm_90a", "--target", "cpu", "-o", str(place)]) == 1
+    assert "those of one name are for different kinds of device" in capsys.readouterr().err.replace("\n", " ")
+    assert not place.exists()
 
 
 def test_an_image_is_no_program(tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from trunnion.toolchain import device
-from trunnion.toolchain.device import arch_of, device_arch, device_capability
+from trunnion.toolchain.device import arch_of, device_arch, device_capability, has_driver
 
 ASKED = {75: 9, 76: 0}
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
@@ -71,3 +71,4 @@ def test_a_device(found):
 def test_no_driver_or_no_device(found, answer):
     found(answer)
     assert device_arch() is None
+    assert has_driver() is not isinstance(answer, OSError)

@@ -25,19 +25,20 @@ from trunnion.errors import (
     UnknownProgramError,
     shorten,
 )
-from trunnion.messages import describe, quoted
+from trunnion.messages import describe, quoted, spelled
+from trunnion.model.plan.refusals import NO_DRIVER
 from trunnion.plain import text
-from trunnion.registry import Registry, default_registry
+from trunnion.registry import Registry, default_registry, usual_distribution
 from trunnion.signing.message import ARTIFACT, BUNDLE
 from trunnion.signing.vouching import Vouching
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
     from pathlib import Path
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
     from trunnion.contract.runtime import Runtime
     from trunnion.signing.keys import PublicKey
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Bundle", "Fit", "verified_digest"]
 
 _ARCHIVE = b"PK"
+_CPU, _CUDA = "cpu", "cuda"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +138,8 @@ class Bundle(Mapping[str, CompiledProgram]):
     # Programs --------------------------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> CompiledProgram:
-        """Return a program, in the first of its variants that device 0 and this machine can use; see `on`."""
-        return self.on(name, 0)
+        """Return a program as `on` does of which no device is named."""
+        return self.on(name, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.index.programs)
@@ -148,8 +150,8 @@ class Bundle(Mapping[str, CompiledProgram]):
     def __contains__(self, name: object) -> bool:
         return text(name) in self.index.programs
 
-    def on(self, name: str, device: int) -> CompiledProgram:
-        """Return a program in the first of its variants that a device and this machine can use.
+    def on(self, name: str, device: Any) -> CompiledProgram:
+        """Return a program in the first of its variants for a kind of device that this one and this machine can use.
 
         It is the same object each time, for each device that uses this variant, and is closed with the bundle.
 
@@ -158,14 +160,16 @@ class Bundle(Mapping[str, CompiledProgram]):
         name
             The program's name in the bundle.
         device
-            The device's ordinal.
+            A CUDA device: its ordinal, or one such as ``"cuda:1"``, or ``"cuda"`` for the thread's current one;
+            ``"cpu"``. None: device 0 if the program has variants for CUDA and there is such a device, and then it is
+            one of these or none; else what can be used here.
 
         Raises
         ------
         UnknownProgramError
             If there is no program of that name.
         ArgumentError
-            If the device is no ordinal.
+            If the device is none of these.
         DeviceRequirementError
             If no variant of it can be used here: what each of them lacks is said.
         ArtifactError
@@ -192,7 +196,7 @@ class Bundle(Mapping[str, CompiledProgram]):
                 self._programs[variant.digest] = found
             return found
 
-    def fits(self, name: str, device: int = 0) -> tuple[Fit, ...]:
+    def fits(self, name: str, device: Any = None) -> tuple[Fit, ...]:
         """Return each variant of a program, those that are to be preferred first, with what is lacking here.
 
         Parameters
@@ -200,21 +204,16 @@ class Bundle(Mapping[str, CompiledProgram]):
         name
             The program's name in the bundle.
         device
-            The device's ordinal.
+            As `on` takes it.
 
         Raises
         ------
         UnknownProgramError
             If there is no program of that name.
         ArgumentError
-            If the device is no ordinal.
+            If the device is no device.
         """
-        variants = self.index.programs.get(text(name) or "")
-        if variants is None:
-            raise UnknownProgramError(text(name) or describe(name), self.index.programs)
-        machine = Machine(expect_ordinal(device), self.registry)
-        lacks = ((one, (condition.lack(machine) for condition in one.conditions)) for one in variants)
-        return tuple(Fit(one, tuple(filter(None, told))) for one, told in lacks)
+        return self._fits(name, self._machine(device))[1]
 
     def artifact(self, variant: Variant) -> Artifact:
         """Read a variant, and verify every byte of it.
@@ -256,8 +255,27 @@ class Bundle(Mapping[str, CompiledProgram]):
                 raise unreadable(file, error) from error
         return {self.file.name: self.index.to_json(), **parts}
 
-    def _chosen(self, name: str, device: int) -> Variant:
-        fits = self.fits(name, device)
+    def _machine(self, device: Any) -> tuple[str, Machine]:
+        """Return the kind of device that a caller asks for, empty if it is left open, and the machine with it."""
+        if device is None:
+            return "", Machine(0, self.registry)
+        kind = _CPU if (spelled(device, "torch.device") or "").partition(":")[0] == _CPU else _CUDA
+        return kind, Machine(expect_ordinal(device, kind, "an ordinal, 'cpu'"), self.registry)
+
+    def _fits(self, name: str, asked: tuple[str, Machine]) -> tuple[str, tuple[Fit, ...]]:
+        """Return the kind of device that counts, empty for any, and how each variant of a program fits."""
+        variants = self.index.programs.get(text(name) or "")
+        if variants is None:
+            raise UnknownProgramError(text(name) or describe(name), self.index.programs)
+        kind, machine = asked
+        # Whoever has a GPU calls with its tensors: no program for the CPU, which refuses them, stands in for CUDA's.
+        if not kind and any(one.kind == _CUDA for one in variants) and machine.capability is not None:
+            kind = _CUDA
+        return kind, tuple(Fit(one, _lacks(one, kind, machine)) for one in variants)
+
+    def _chosen(self, name: str, device: Any) -> Variant:
+        kind, machine = self._machine(device)
+        kind, fits = self._fits(name, (kind, machine))
         for fit in fits:
             if not fit.lacks:
                 return fit.variant
@@ -268,7 +286,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         raise DeviceRequirementError(
             f"a variant of {shorten(name)} that this machine can use",
             told or "none at all",
-            _remedy(name, Machine(device, self.registry).arch),
+            _remedy(name, kind, [fit.variant for fit in fits], machine),
         )
 
     def __repr__(self) -> str:
@@ -366,9 +384,38 @@ def _read_index(file: Path, *, trusting: bool) -> bytes:
     return data
 
 
-def _remedy(name: str, arch: str) -> str:
-    """Return what to do where no variant fits a device, which is of an architecture, or is not there."""
+def _lacks(variant: Variant, kind: str, machine: Machine) -> tuple[str, ...]:
+    """Return what a machine lacks of a variant's conditions, where a kind of device counts, or any."""
+    if kind and variant.kind != kind:
+        asked = "the CPU" if kind == _CPU else f"CUDA device {machine.device}"
+        return (f"it is for {shorten(variant.kind)}, not for {asked}",)
+    return tuple(filter(None, (condition.lack(machine) for condition in variant.conditions)))
+
+
+def _remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine) -> str:
+    """Return what to do where no variant fits a kind of device, or any."""
+    meant = [one for one in variants if one.kind == kind or not kind]
+    facts = [
+        (one, {condition.fact for condition in one.conditions if condition.lack(machine)}) for one in meant
+    ]
+    alone = [one.backend for one, lacking in facts if lacking == {"backend"}]
+    if alone:
+        return _installation(alone, machine)
+    others = {one.kind for one in variants} - {kind}
+    arch = _CPU if kind == _CPU else machine.arch
     if not arch:
-        return "name a device that is there, by its number from 0; trunnion doctor says which there are"
-    other = f"or ask for another device's, which is .on({shorten(name)}, device)"
-    return f"build one for it (target={quoted(arch)}), {other}"
+        there = "name a device that is there, by its number from 0; trunnion doctor says which there are"
+        cpu = f"; the variant for the CPU is .on({shorten(name)}, 'cpu')" if kind and _CPU in others else ""
+        return (there if machine.has_driver else NO_DRIVER("").hint) + cpu
+    other = "'cpu'" if others == {_CPU} else "device"
+    ask = f".on({shorten(name)}, {other})"
+    return f"build one for it (target={quoted(arch)}), or ask for another device's, which is {ask}"
+
+
+def _installation(backends: Iterable[str], machine: Machine) -> str:
+    """Return what to install where backends are all that is lacking: who only loads needs none of their compilers."""
+    absent = [one for one in backends if one not in {spec.name for spec in machine.registry.backends()}]
+    if not absent:
+        return "install the versions that built it, or build it with those that are here"
+    names = dict.fromkeys(shorten(usual_distribution(one)) for one in absent)
+    return f"install who launches it: pip install {' or '.join(names)}"

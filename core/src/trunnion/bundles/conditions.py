@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 from trunnion.artifacts.artifact import IMAGE_PREFIX
 from trunnion.artifacts.manifest import built_by
 from trunnion.contract.spec import CONTRACT_VERSION
-from trunnion.errors import CorruptArtifactError, TrunnionError, shorten
+from trunnion.errors import CorruptArtifactError, TrunnionError, UnknownBackendError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
 from trunnion.image.shared_object import elf_machine, is_shared_object, needed_versions
 from trunnion.image.target import can_assemble, can_run
 from trunnion.selection import load_part
-from trunnion.toolchain.device import arch_of, device_capability
+from trunnion.toolchain.device import arch_of, device_capability, has_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -90,6 +90,11 @@ class Machine:
         return arch_of(self.capability) if self.capability else ""
 
     @functools.cached_property
+    def has_driver(self) -> bool:
+        """Whether there is a driver, of NVIDIA or simulated."""
+        return has_driver()
+
+    @functools.cached_property
     def processor(self) -> str:
         """The processor, such as ``"x86_64"``."""
         return platform.machine()
@@ -102,7 +107,10 @@ class Machine:
 
 def _of_device(machine: Machine, arch: str, fits: Callable[[str, tuple[int, int]], bool]) -> str:
     if machine.capability is None:
-        return f"it is for {shorten(arch)}, and there is no device {machine.device}"
+        missing = (
+            f"there is no device {machine.device}" if machine.has_driver else "there is no NVIDIA driver"
+        )
+        return f"it is for {shorten(arch)}, and {missing}"
     if not _ARCH.fullmatch(arch):
         return f"this trunnion does not know the architecture {shorten(arch)}"
     here = f"device {machine.device} is {machine.arch}"
@@ -136,6 +144,8 @@ def _writes(machine: Machine, built: str) -> str:
     try:
         spec = machine.registry.backend(backend)
         here = load_part(spec, spec.load_wrapper)(spec).version
+    except UnknownBackendError:
+        return f"it needs the backend {shorten(backend)}, which is not installed"
     except TrunnionError as error:
         return f"it needs the backend {shorten(backend)}: {error}"
     here = built_by(here, CONTRACT_VERSION)

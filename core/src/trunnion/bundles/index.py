@@ -16,8 +16,9 @@ from trunnion.errors import CorruptArtifactError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
-__all__ = ["MAX_INDEX_BYTES", "SCHEMA", "Index", "Part", "Variant"]
+__all__ = ["MAX_INDEX_BYTES", "SCHEMA", "Index", "Part", "Variant", "indices_in"]
 
 SCHEMA: Final = "trunnion.bundle/1"
 """The schema's name and version. An index of another one is refused, not guessed at."""
@@ -26,6 +27,7 @@ MAX_INDEX_BYTES: Final = 1 << 26
 """No index may be larger: 64 MiB."""
 
 _FILE: Final = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.+-]{{0,250}}{re.escape(BUNDLE_SUFFIX)}")
+_PART_NAME: Final = re.compile(rf"\.[0-9a-f]{{12}}{re.escape(BUNDLE_SUFFIX)}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,11 @@ class Variant:
             )
         if not 0 <= self.nbytes <= MAX_FILE_BYTES << 10:
             raise CorruptArtifactError("the index", f"got a variant of {self.nbytes} bytes")
+
+    @property
+    def kind(self) -> str:
+        """The kind of device that it is for: ``"cuda"``, ``"cpu"``."""
+        return self.target.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +171,12 @@ class Index:
         index = cls(programs=programs, parts=parts)
         document.check_spelling(data, index.to_json())
         return index
+
+
+def indices_in(folder: Path) -> list[Path]:
+    """Return the files of a folder that are called as bundles' indices are, and not as their parts; none is read."""
+    found = sorted(folder.glob(f"*{BUNDLE_SUFFIX}"))
+    return [one for one in found if not _PART_NAME.search(one.name)]
 
 
 _FIELDS: Final[Mapping[str, type]] = MappingProxyType(

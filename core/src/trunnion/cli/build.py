@@ -13,6 +13,7 @@ import typer
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.building import BuildJob, build_many
+from trunnion.built_program import target_of
 from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.provenance import UNNAMED_BUILDER, Builder, write_provenance
 from trunnion.bundles.writing import bundle_path, write_bundle
@@ -59,8 +60,9 @@ def build(  # noqa: PLR0913 - a command's options are its parameters
 ) -> Report:
     """Compile programs for several targets, and write all of them into one bundle.
 
-    An artifact's folder is taken as it is. A program goes by its own name; two of one name are refused. A provenance
-    says no time unless SOURCE_DATE_EPOCH is set.
+    An artifact's folder is taken as it is. A program goes by its own name; two of one name are refused, unless they are
+    for different kinds of device and take the same parameters. A provenance says no time unless SOURCE_DATE_EPOCH is
+    set.
     """
     bundle_path(out)  # before anything is built
     stated = Builder(builder, _seconds(os.environ.get(_TIME))) if provenance else None
@@ -119,19 +121,23 @@ def _wanted(
     Raises
     ------
     ProgramError
-        If something is a device image, or two programs have one name.
+        If something is a device image, or two programs have one name that cannot share it.
     """
     found: dict[str, list[BuildJob | Artifact]] = {}
-    programs: dict[str, KernelProgram] = {}
+    programs: dict[str, list[tuple[KernelProgram, set[str]]]] = {}
     for file in files:
         subject = find_subject(file)
         program = subject.program
         if program is None:
             raise ProgramError(f"{shorten(file)} is a device image: no program is in it")
-        if programs.setdefault(program.name, program) != program:
+        kinds = {target_of(subject.artifact).kind} if subject.artifact else _kinds_of(program)
+        namesakes = programs.setdefault(program.name, [])
+        if not all(_can_share(program, kinds, *other) for other in namesakes):
             raise ProgramError(
-                f"{shorten(file)} is another program that is called {shorten(program.name)}, too"
+                f"{shorten(file)} is another program that is called {shorten(program.name)}, too: give it a name or a "
+                "bundle of its own; those of one name are for different kinds of device, and take the same parameters"
             )
+        namesakes.append((program, kinds))
         several = found.setdefault(program.name, [])
         if subject.artifact is not None:  # what is bundled is trusted as the bundle is
             several.append(Artifact.open(file, trusted=True))
@@ -144,6 +150,18 @@ def _wanted(
     return found
 
 
+def _can_share(program: KernelProgram, kinds: set[str], other: KernelProgram, its_kinds: set[str]) -> bool:
+    """Return whether two programs can go by one name: they are one, or each is for other devices and called alike."""
+    return program == other or (kinds.isdisjoint(its_kinds) and program.signature == other.signature)
+
+
+def _kinds_of(program: KernelProgram) -> set[str]:
+    """Return the kinds of device for which some compiler reads a program's languages."""
+    languages = {part.language for part in program.code}
+    serving = (spec for spec in default_registry().compilers() if languages <= set(spec.languages))
+    return {kind for spec in serving for kind in spec.targets}
+
+
 def _pairs_of(
     program: KernelProgram, targets: Sequence[str], backends: Sequence[str]
 ) -> Sequence[tuple[str, str]]:
@@ -152,10 +170,8 @@ def _pairs_of(
     So that a program for the CPU beside one for a GPU is built for its own kind, by who launches there. Where there is
     none, the build of each says why.
     """
-    registry, languages = default_registry(), {part.language for part in program.code}
-    serving = [spec for spec in registry.compilers() if languages <= set(spec.languages)]
-    kinds = {kind for spec in serving for kind in spec.targets}
-    launching = {spec.name: kinds & spec.targets.keys() for spec in registry.backends()}
+    kinds = _kinds_of(program)
+    launching = {spec.name: kinds & spec.targets.keys() for spec in default_registry().backends()}
     wanted = {target: {Target.parse(target).kind} if target else kinds for target in targets}
     served = [target for target in targets if not target or wanted[target] & kinds] or targets
     pairs = [(target, backend) for target in served for backend in backends]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trunnion.cli.presentation import Report, print_line, print_table
+from trunnion.errors import ArtifactError
 from trunnion.lock import LOCK_FILE, Lock
 
 if TYPE_CHECKING:
@@ -29,17 +30,31 @@ def lock(
         bool, typer.Option("--check", help="Write nothing: say which are not what is locked.")
     ] = False,
 ) -> Report:
-    """Write the digest of each into a lock file, after every byte is verified; or check that they are still these."""
+    """Write the digest of each into a lock file, after every byte is verified; or check that they are still these.
+
+    With paths the file is written anew, with these alone: what was locked beside them is told.
+    """
     if check:
         return _checked(Lock.open(file), paths or ())
     found = Lock.of(paths or [file.parent / path for path in Lock.open(file).digests], file)
+    dropped = sorted(_locked_before(file) - found.digests.keys())
     found.save()
     rows = [(path, digest) for path, digest in found.digests.items()]
 
     def show() -> None:
         print_table("locked", ("path", "digest"), rows)
+        for path in dropped:
+            print_line(f"{path}: no longer locked; to lock it, too, name it beside the others", "yellow")
 
-    return Report({"file": str(file), "digests": dict(rows)}, show)
+    return Report({"file": str(file), "digests": dict(rows), "dropped": dropped}, show)
+
+
+def _locked_before(file: Path) -> set[str]:
+    """Return the paths in a lock file that is to be replaced; of one that cannot be read nobody loaded anything."""
+    try:
+        return set(Lock.open(file).digests)
+    except ArtifactError:
+        return set()
 
 
 def _checked(locked: Lock, paths: Sequence[str]) -> Report:

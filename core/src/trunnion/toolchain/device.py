@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-__all__ = ["arch_of", "device_arch", "device_capability"]
+__all__ = ["arch_of", "device_arch", "device_capability", "has_driver"]
 
 _SONAME: Final = "libcuda.so.1"
 _ATTRIBUTES: Final = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
@@ -40,6 +40,11 @@ def device_arch(ordinal: int = 0) -> str | None:
     return None if capability is None else arch_of(capability)
 
 
+def has_driver() -> bool:
+    """Return whether there is a driver that can be loaded, the simulated one included; it is not initialised."""
+    return _driver() is not None
+
+
 def device_capability(ordinal: int = 0) -> tuple[int, int] | None:
     """Return the compute capability of a device; None if there is no driver or no such device.
 
@@ -50,9 +55,8 @@ def device_capability(ordinal: int = 0) -> tuple[int, int] | None:
     ordinal
         The device, counted from 0.
     """
-    try:
-        driver = ctypes.CDLL(_SONAME)
-    except OSError:
+    driver = _driver()
+    if driver is None:
         return None
     device, numbers = ctypes.c_int(), (ctypes.c_int(), ctypes.c_int())
     if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), ordinal):
@@ -62,3 +66,10 @@ def device_capability(ordinal: int = 0) -> tuple[int, int] | None:
             return None
     major, minor = (number.value for number in numbers)
     return major, minor
+
+
+def _driver() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(_SONAME)
+    except OSError:
+        return None
