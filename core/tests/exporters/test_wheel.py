@@ -254,3 +254,41 @@ def test_the_index_s_own_name_breaks_no_list(tmp_path: Path, artifacts: dict[str
     with zipfile.ZipFile(wheel) as archive:
         listed = csv.reader(archive.read("my_kernels-1.0.dist-info/RECORD").decode().splitlines())
         assert {row[0] for row in listed} == set(archive.namelist())
+
+
+DEVICES = """
+import sys
+from trunnion import sim
+simulator = sim.start(arch=("sm_80", "sm_90a"))
+simulator.torch_mode().__enter__()
+import torch, my_kernels
+from trunnion import examples
+from trunnion.errors import ArgumentError
+example = examples.load("vector_add")
+for device in range(2):
+    for kernel in my_kernels.bundle().on("vector_add", device).artifact.manifest.kernels:
+        simulator.register_body(kernel.symbol, example.bodies[kernel.name])
+for device in (1, 0):
+    a, out = (torch.ones(8, device=f"cuda:{device}") for _ in range(2))
+    for found in (my_kernels.vector_add(a, a), my_kernels.vector_add(a, a, device=device),
+                  my_kernels.vector_add(a, a, out=out)):
+        assert found.device.index == device, found.device
+for wrong in ([], "moon"):
+    try:
+        my_kernels.vector_add(a, a, device=wrong)
+    except ArgumentError:
+        print("refused")
+"""
+
+
+def test_each_device_gets_its_own_variant(tmp_path: Path) -> None:
+    program = examples.load("vector_add").program
+    built = [trunnion.compile(program, "nvrtc", target=target).artifact for target in ("sm_80", "sm_90a")]
+    wheel = trunnion.export_wheel(
+        bundled(tmp_path, {"vector_add": built}), tmp_path / "dist", name="my-kernels", version="1"
+    )
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    script = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{DEVICES}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("refused\n" * 2, 0), done.stderr

@@ -31,6 +31,23 @@ _ANNOTATED: Final = frozenset({"bool", "bytes", "complex", "float", "int", "list
 _OWN: Final = TAKEN_NAMES | {"bundle", "functools", "pathlib", "trunnion"}
 _WIDTH: Final = 110
 
+_CHOICE: Final = '''\
+@functools.cache
+def _on(name: str, device: Any) -> trunnion.CompiledProgram:
+    return bundle().on(name, device)
+
+
+def _chosen(name: str, device: Any, *tensors: Any) -> trunnion.CompiledProgram:
+    """Return the variant for the device of a call: the one that is named, else that of its first tensor."""
+    if device is None:
+        there = (getattr(tensor, "device", None) for tensor in tensors)
+        device = next((one for one in there if one is not None), None)
+    try:
+        return _on(name, device)
+    except TypeError:  # which something that has no hash is, too: the bundle says what is wrong with it
+        return bundle().on(name, device)'''
+"""How a package's functions find what they launch."""
+
 
 def emit_module(title: str, index: str, digest: str, programs: Mapping[str, KernelProgram]) -> str:
     """Return the text of a package's ``__init__.py`` that calls the programs of a bundle beside it.
@@ -61,20 +78,18 @@ def emit_module(title: str, index: str, digest: str, programs: Mapping[str, Kern
     out.lines("", "")
     out.line("@functools.cache")
     with out.block("def bundle() -> trunnion.Bundle:"):
-        out.line(
-            '"""Return the programs by name; which variant of each fits is found out when it is first called."""'
-        )
+        out.line('"""Return the programs by name; a call takes the variant that fits its device."""')
         out.line(f"index = pathlib.Path(__file__).with_name({python_string(index)})")
         out.line(f"return trunnion.Bundle.open(index, digest={python_string(digest)})")
-    emit_functions(
-        out,
-        programs,
-        _OWN,
-        lambda name, given: (
-            f"bundle()[{python_string(name)}]({''.join(f'{one}, ' for one in given)}"
-            "out=out, stream=stream, device=device)"
-        ),
-    )
+    out.lines("", "", *_CHOICE.splitlines())
+
+    def call(name: str, given: list[str]) -> str:
+        params = programs[name].signature.params
+        tensors = [one for one, param in zip(given, params, strict=True) if isinstance(param, TensorParam)]
+        chosen = f"_chosen({', '.join([python_string(name), 'device', *tensors, 'out'])})"
+        return f"{chosen}({''.join(f'{one}, ' for one in given)}out=out, stream=stream, device=device)"
+
+    emit_functions(out, programs, _OWN, call)
     return out.text()
 
 
