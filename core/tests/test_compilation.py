@@ -343,7 +343,7 @@ def test_what_says_nothing_of_a_cache_is_refused(compile_with, said) -> None:
         compile_with(**said)
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/cache", "file:///tmp/cache", "memory://cache"])
+@pytest.mark.parametrize("url", ["s3://bucket/cache", "file:///srv/cache", "memory://cache"])
 def test_a_url_is_no_folder_of_that_name(compile_with, tmp_path, monkeypatch, url) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ArtifactError, match="expected a folder: what is at a URL is only read"):

@@ -11,7 +11,7 @@ import textwrap
 import threading
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 import pytest
@@ -202,10 +202,10 @@ def test_what_cannot_be_replaced_stays(
     store.get_or_build(KEY, lambda _: first)
     rename = os.rename
 
-    def refused(*said: object) -> None:
+    def refused(*said: Any) -> None:
         if failing == "a sync" or Path(str(said[0])).name == "finished":
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        rename(*said)  # type: ignore[arg-type]
+        rename(*said)
 
     monkeypatch.setattr(os, "fsync" if failing == "a sync" else "rename", refused)
     with pytest.warns(NotKeptWarning):

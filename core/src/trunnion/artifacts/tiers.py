@@ -272,7 +272,7 @@ def _answer(call: Callable[[], _T]) -> _T:
     def run() -> None:
         try:
             answers.append(asked(call))
-        except BaseException as error:  # noqa: BLE001 - an interrupt too is raised where somebody waits
+        except (ForeignError, KeyboardInterrupt) as error:  # an interrupt too is raised where somebody waits
             errors.append(error)
         done.set()
 
