@@ -97,7 +97,7 @@ def test_what_cannot_be_used_is_built_again(root: Path, make_artifact, caplog, w
 def test_what_cannot_be_kept_is_returned(root: Path, make_artifact, caplog, monkeypatch) -> None:
     made, store = make_artifact().keyed(INPUTS), default_store()
 
-    def refused(*_: object) -> None:
+    def refused(*_: object, **__: object) -> None:
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr("trunnion.artifacts.store.publish", refused)

@@ -72,6 +72,25 @@ def test_a_hit_is_a_use_and_writes_at_most_once_in_a_minute(keep, tmp_path: Path
     assert third in keys(store)
 
 
+def test_a_use_that_is_still_to_come_is_marked_anew_by_a_hit(keep, tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path)
+    key = keep(store, "a")
+    used(store, key, -400)
+    assert store.get(key) is not None
+    assert store.entries()[0].used == pytest.approx(time.time(), abs=60)
+
+
+def test_what_nobody_used_since_the_clock_went_back_goes_first_and_ages(keep, tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path)
+    first, second, third = (keep(store, name) for name in "abc")
+    for days, key in ((-400, first), (-500, second), (5, third)):
+        used(store, key, days)
+    assert keys(store) == [first, second, third]
+    assert ArtifactStore(tmp_path, max_bytes=int(2.5 * (SIZE + 1500))).prune().entries == 1
+    assert keys(store) == [third, second], "what stays was used now, as far as anybody knows"
+    assert max(one.used for one in store.entries()) == pytest.approx(time.time(), abs=60)
+
+
 def test_what_was_just_stored_stays_whatever_its_size(keep, tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path, max_bytes=0)
     keep(store, "a")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -10,7 +11,7 @@ import textwrap
 import threading
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 import pytest
@@ -21,6 +22,7 @@ from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
 from trunnion.errors import ArgumentTypeError, ArtifactError, UntrustedArtifactError
 from trunnion.storage.kernel_mark import kernel_mark
+from trunnion.storage.refusals import NotKeptWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,6 +192,39 @@ def test_what_is_built_anew_replaces_what_is_stored(
     assert store.get_or_build(KEY, lambda _: first, anew=True) is first
     assert store.get(KEY) == first
     assert [list((store.root / name).iterdir()) for name in ("staging", "locks", "corrupt")] == [[], [], []]
+
+
+@pytest.mark.parametrize("failing", ["a sync", "the last renaming"])
+def test_what_cannot_be_replaced_stays(
+    store: ArtifactStore, make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    first, second = (make_artifact({"one": data}).keyed(INPUTS) for data in (b"1", b"2"))
+    store.get_or_build(KEY, lambda _: first)
+    rename = os.rename
+
+    def refused(*said: Any) -> None:
+        if failing == "a sync" or Path(str(said[0])).name == "finished":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(*said)
+
+    monkeypatch.setattr(os, "fsync" if failing == "a sync" else "rename", refused)
+    with pytest.warns(NotKeptWarning):
+        assert store.get_or_build(KEY, lambda _: second, anew=True) is second
+    assert store.get(KEY) == first
+
+
+def test_who_is_killed_while_the_disk_writes_takes_nothing_away(
+    store: ArtifactStore, make_artifact: MakeArtifact
+) -> None:
+    first, second = (make_artifact({"one": data}).keyed(INPUTS) for data in (b"1", b"2"))
+    store.get_or_build(KEY, lambda _: first)
+    child = os.fork()
+    if child == 0:
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        store.get_or_build(KEY, lambda _: second, anew=True)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert store.get(KEY) == first
 
 
 def test_what_is_replaced_or_removed_while_it_is_read_is_not_corrupt(

@@ -6,18 +6,20 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import sys
 import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import fsspec
 import pytest
 from fsspec.asyn import AsyncFileSystem
+from fsspec.registry import _registry
 
 from trunnion import ArtifactStore
 from trunnion.artifacts import tiers
-from trunnion.artifacts.manifest import artifact_key
+from trunnion.artifacts.manifest import MAX_MANIFEST_BYTES, artifact_key
 from trunnion.errors import ArtifactError
 from trunnion.storage.refusals import NotKeptWarning
 
@@ -127,6 +129,12 @@ def test_a_url_is_read_by_fsspec(memory: str, artifact: Artifact, build: Builds,
     other = {"program": "q"}
     built = store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
     assert built.manifest.key_inputs == other
+
+
+def test_protocols_are_chained(memory: str, build: Builds, tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path / "store", behind=f"simplecache::{memory}")
+    assert store.get_or_build(KEY, build) == build.artifact
+    assert build.count == 0
 
 
 def test_what_is_wanted_anew_is_built(behind: Path, build: Builds, tmp_path: Path) -> None:
@@ -250,17 +258,119 @@ class Slow(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
         raise AssertionError
 
 
+class Stuck(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A server that does not answer, and a file system that waits for it."""
+
+    protocol = "trunnionstuck"
+
+    def cat_file(self, path: str, **_: Any) -> bytes:
+        time.sleep(60)
+        raise AssertionError
+
+
+@pytest.mark.parametrize("kind", [Slow, Stuck])
 def test_a_server_that_does_not_answer_is_not_waited_for(
-    build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Any, build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fsspec.register_implementation(Slow.protocol, Slow, clobber=True)
+    fsspec.register_implementation(kind.protocol, kind, clobber=True)
     monkeypatch.setattr(tiers, "ANSWER_SECONDS", 0.2)
-    store = ArtifactStore(tmp_path / "store", behind="trunnionslow://host/place")
+    store = ArtifactStore(tmp_path / "store", behind=f"{kind.protocol}://host/place")
     began = time.monotonic()
-    with pytest.warns(NotKeptWarning, match="FSTimeoutError"):
+    with pytest.warns(NotKeptWarning, match=r"TimeoutError: no answer within 0\.2 seconds"):
         assert store.get_or_build(KEY, build) == build.artifact
     assert time.monotonic() - began < 30
     assert build.count == 1
+
+
+class Down(Broken):
+    """A server to which its file system connects at once, as that of ``ftp://`` does."""
+
+    protocol = "trunniondown"
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        Broken.asked += 1
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_who_connects_at_once_is_asked_when_something_is_sought(
+    build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation(Down.protocol, Down, clobber=True)
+    monkeypatch.setattr(Broken, "asked", 0)
+    store = ArtifactStore(tmp_path / "store", behind="trunniondown://host/place")
+    assert Broken.asked == 0
+    with pytest.warns(NotKeptWarning, match="ConnectionRefusedError"):
+        assert store.get_or_build(KEY, build) == build.artifact
+    other = {"program": "other"}
+    store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
+    assert Broken.asked == 1
+
+
+class Endless(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A server that sends what it likes, whatever is asked for, as fsspec's own file system for HTTP has it."""
+
+    protocol = ("http", "https")
+    sent = 0
+
+    async def _cat_file(self, path: str, **_: Any) -> bytes:
+        raise AssertionError
+
+    def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: Any) -> Any:
+        assert (mode, block_size) == ("rb", 0)
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, nbytes: int) -> bytes:
+        assert nbytes > 0
+        data = b" " * min(nbytes, 1 << 16)
+        type(self).sent += len(data)
+        return data
+
+
+def test_of_an_http_server_no_more_is_read_than_there_may_be(
+    build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(_registry, "http", Endless)
+    monkeypatch.setattr(Endless, "sent", 0)
+    store = ArtifactStore(tmp_path / "store", behind="http://host/place")
+    with pytest.warns(NotKeptWarning, match="manifest"):
+        assert store.get_or_build(KEY, build) == build.artifact
+    assert Endless.sent == MAX_MANIFEST_BYTES + 1
+
+
+def test_an_http_server_is_read(memory: str, build: Builds, tmp_path: Path, monkeypatch: Any) -> None:
+    kept = fsspec.filesystem("memory")
+
+    def opened(self: Endless, path: str, **_: Any) -> Any:
+        return kept.open(path.replace("host", memory, 1))
+
+    monkeypatch.setattr(Endless, "_open", opened)
+    monkeypatch.setitem(_registry, "http", Endless)
+    store = ArtifactStore(tmp_path / "store", behind="http://host")
+    assert store.get_or_build(KEY, build) == build.artifact
+    assert build.count == 0
+
+
+def test_what_a_signal_s_handler_raises_passes(build: Builds, tmp_path: Path) -> None:
+    fsspec.register_implementation(Stuck.protocol, Stuck, clobber=True)
+
+    def handler(*_: object) -> None:
+        raise TimeoutError("the handler's")
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(TimeoutError, match="the handler's"):
+            ArtifactStore(tmp_path / "store", behind="trunnionstuck://host").get_or_build(KEY, build)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_an_interrupt_passes(build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

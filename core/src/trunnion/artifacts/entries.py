@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from stat import S_ISDIR
@@ -41,19 +42,22 @@ class Entry:
 def entries_in(folder: Path) -> list[Entry]:
     """Return what a store's folder of entries holds, what was used longest ago first; empty if it is not there.
 
+    Where a use is still to come, a clock went back, and a use since then would have been noted: these come first.
+
     Parameters
     ----------
     folder
         The folder that has a folder for each key. What else lies there, or goes meanwhile, is passed over; what
         cannot be read is there, and nobody knows its size: it counts as none.
     """
-    found = []
+    found, latest = [], time.time() + MARK_SECONDS
     with suppress(OSError), os.scandir(folder) as names:
         for name in names:
             if KEY.fullmatch(name.name):
                 with suppress(OSError):
                     found.append(_entry(name))
-    return sorted((one for one in found if one is not None), key=lambda one: (one.used, one.key))
+    entries = (one for one in found if one is not None)
+    return sorted(entries, key=lambda one: (one.used <= latest, one.used, one.key))
 
 
 def has_entries(root: Path) -> bool:

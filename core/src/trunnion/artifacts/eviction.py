@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trunnion.artifacts.entries import entries_in
+from trunnion.artifacts.entries import MARK_SECONDS, entries_in
 from trunnion.storage.descriptors import opened
 from trunnion.storage.scratch import discard
+from trunnion.storage.use import mark_used
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,6 +128,8 @@ class Eviction:
         stuck = 0
         for one in found:
             if one.key == kept or (one.used >= oldest and total <= least):
+                if one.used > now:  # it ages from now on; the clock that said when went back
+                    mark_used(self._entries / one.key, MARK_SECONDS)
                 continue
             if self._remove(one.key):
                 gone.append(one)

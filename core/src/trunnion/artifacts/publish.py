@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from trunnion.storage.descriptors import write_through
+from trunnion.storage.interrupts import Uninterrupted
 from trunnion.storage.scratch import discard
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["publish"]
 
 
-def publish(staging: Path, final: Path) -> bool:
+def publish(staging: Path, final: Path, *, replaced: Path | None = None) -> bool:
     """Move a finished directory to its place, durably and in one step.
 
     Killed or without power at any moment, ``final`` is absent or whole: all bytes reach the disk before the
@@ -27,6 +29,9 @@ def publish(staging: Path, final: Path) -> bool:
         The finished directory, in the file system of ``final``. It is gone afterwards, whoever won.
     final
         Where it belongs.
+    replaced
+        Where to move what is there already, in the same file system; None: it stays. It is moved when all bytes of the
+        new one have reached the disk, and comes back if that cannot be put there; who reads in between may find none.
 
     Returns
     -------
@@ -40,8 +45,7 @@ def publish(staging: Path, final: Path) -> bool:
     """
     _sync_tree(staging)
     try:
-        # A directory replaces an empty one and nothing else; so the first of several publishers wins.
-        os.rename(staging, final)  # noqa: PTH104 - Path.rename is the same call, and says so less plainly
+        _move(staging, final, replaced)
     except OSError as error:
         if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
             raise
@@ -49,6 +53,21 @@ def publish(staging: Path, final: Path) -> bool:
         return False
     write_through(final.parent)
     return True
+
+
+def _move(staging: Path, final: Path, replaced: Path | None) -> None:
+    with Uninterrupted():
+        if replaced is not None:
+            with suppress(FileNotFoundError):
+                os.rename(final, replaced)  # noqa: PTH104 - Path.rename is the same call, and says so less plainly
+        try:
+            # A directory replaces an empty one and nothing else; so the first of several publishers wins.
+            os.rename(staging, final)  # noqa: PTH104 - likewise
+        except OSError:
+            if replaced is not None:
+                with suppress(OSError):  # there was none, or somebody else was first
+                    os.rename(replaced, final)  # noqa: PTH104 - likewise
+            raise
 
 
 def _sync_tree(directory: Path) -> None:

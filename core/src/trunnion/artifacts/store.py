@@ -332,9 +332,7 @@ class ArtifactStore:
             finished = work / "finished"
             finished.mkdir()
             artifact.write(finished)
-            with suppress(FileNotFoundError):  # who reads it at this moment reads again, and finds this one
-                place.rename(work / "replaced")
-            publish(finished, place)
+            publish(finished, place, replaced=work / "replaced")
         nbytes = len(artifact.manifest.to_json()) + sum(map(len, artifact.files.values()))
         self._eviction.after_storing(key, nbytes, self.limits)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
+import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from trunnion.arguments import file_path
 from trunnion.artifacts.artifact import Artifact, check_links, check_owner, read_artifact, trusted_owners
@@ -29,7 +29,7 @@ REST_SECONDS: Final = 60.0
 """For so long a tier is not asked again that could not be read."""
 
 ANSWER_SECONDS: Final = 30.0
-"""For so long a server is waited for, for each file: then it counts as one that cannot be read."""
+"""For so long a server is waited for, to connect and for each file: then it counts as one that cannot be read."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 """How a text begins that names no folder; ``::`` stands between the protocols that fsspec chains."""
@@ -38,6 +38,8 @@ _LOCAL = re.compile(r"(file|local)://|(?!.*://)", re.DOTALL)
 """How the last of a chain of protocols begins where it is on this machine."""
 
 _ENTRIES = "entries"
+
+_T = TypeVar("_T")
 
 
 class Tiers:
@@ -74,9 +76,12 @@ class Tiers:
             if time.monotonic() < self._resting[tier]:
                 continue
             try:
-                found: Artifact | None = asked(functools.partial(tier.read, key))
-            except ForeignError as error:
-                cause = error.__cause__
+                found = tier.read(key)
+            except (
+                ForeignError,
+                ArtifactError,
+            ) as error:  # and nothing else, which a signal's handler raised
+                cause = error.__cause__ if is_a(error, ForeignError) else error
                 said = tier.shown(f"{type_name(cause)}: {first_line(cause)}" if cause is not None else "")
                 tell(f"artifact {key[:12]} cannot be had from {tier.name}, and is built: {said}")
                 if not is_a(cause, (CorruptArtifactError, UntrustedArtifactError)):
@@ -107,8 +112,10 @@ class Tier(Protocol):
             If it is not whole.
         UntrustedArtifactError
             If somebody else than this user and root could have written it.
-        Exception
-            Whatever a library raises that cannot read it at this moment.
+        ArtifactError
+            If no store is there.
+        ForeignError
+            From whatever the system or a library says that cannot read it at this moment.
         """
 
 
@@ -131,7 +138,12 @@ class FolderTier:
 
     def read(self, key: str) -> Artifact | None:
         """See `Tier`."""
-        place = self.root / _ENTRIES / key
+        try:
+            return self._read(self.root / _ENTRIES / key)
+        except OSError as error:
+            raise ForeignError from error
+
+    def _read(self, place: Path) -> Artifact | None:
         try:
             # Who can write to a folder above can put another in place of the one below; so can who writes to a link's.
             check_links(self.root)
@@ -153,17 +165,15 @@ class UrlTier:
     Parameters
     ----------
     url
-        What it is called. User, password and query are shown nowhere.
-    files
-        An `fsspec.AbstractFileSystem`.
-    root
-        The folder, as that file system calls it.
+        What fsspec reads, which connects when it is asked for the first time, and anew after it could not. User,
+        password and query are shown nowhere.
     """
 
-    def __init__(self, url: str, files: Any, root: str) -> None:
-        self._secrets = _secrets(url)
+    def __init__(self, url: str) -> None:
+        self._url, self._secrets = url, _secrets(url)
         self.name = shorten(self.shown(url))
-        self._files, self._root, self._is_store = files, root, False
+        self._connected: tuple[Any, str] | None = None
+        self._is_store = False
 
     def shown(self, said: str) -> str:
         """See `Tier`."""
@@ -173,38 +183,114 @@ class UrlTier:
 
     def read(self, key: str) -> Artifact | None:
         """See `Tier`."""
-        place = f"{self._root.rstrip('/')}/{_ENTRIES}/{key}"
-        try:
-            said = self._bytes(f"{place}/{MANIFEST_NAME}", MAX_MANIFEST_BYTES)
-        except FileNotFoundError:
-            self._is_store = self._is_store or self._ask("exists", place.rpartition("/")[0])
+        place = f"{_ENTRIES}/{key}"
+        said = self._ask(_bytes, f"{place}/{MANIFEST_NAME}", MAX_MANIFEST_BYTES)
+        if said is None:
+            self._is_store = self._is_store or self._ask(_is_there, _ENTRIES, 0)
             if not self._is_store:
-                raise _no_store() from None
+                raise _no_store()
             return None
         manifest, files = Manifest.from_json(said), {}
         for name, record in manifest.files.items():
-            try:
-                files[name] = self._bytes(f"{place}/{name}", record.size)
-            except FileNotFoundError as error:
-                raise CorruptArtifactError(name, "is missing") from error
+            data = self._ask(_bytes, f"{place}/{name}", record.size)
+            if data is None:
+                raise CorruptArtifactError(name, "is missing")
+            files[name] = data
         return Artifact(manifest, files)
 
-    def _bytes(self, path: str, most: int) -> bytes:
-        """Return a file's bytes; of a longer one the first of them, one too many."""
-        data: bytes = self._ask("cat_file", path, start=0, end=most + 1)
-        return data
+    def _ask(self, question: Callable[[Any, str, int], _T], path: str, most: int) -> _T:
+        """Return what the file system says of a path below the folder.
 
-    def _ask(self, name: str, path: str, **more: int) -> Any:
-        """Call a method of the file system.
-
-        What fsspec asks a server for, it can be told to wait for; by itself it may for minutes.
+        Raises
+        ------
+        ForeignError
+            From what it raises, or if it does not answer.
         """
-        if not getattr(self._files, "async_impl", False):
-            return getattr(self._files, name)(path, **more)
-        from fsspec.asyn import sync  # noqa: PLC0415 - an extra: only who names a URL needs it
 
-        ask = getattr(self._files, f"_{name}")  # fsspec documents that every such file system has it
-        return sync(self._files.loop, ask, path, timeout=ANSWER_SECONDS, **more)
+        def call() -> _T:
+            connected = self._connected = self._connected or _connect(self._url)
+            files, root = connected
+            return question(files, f"{root.rstrip('/')}/{path}", most)
+
+        try:
+            return _answer(call)
+        except ForeignError:
+            self._connected = (
+                None  # a thread that was given up may still use it, and a connection may be lost
+            )
+            raise
+
+
+def _connect(url: str) -> tuple[Any, str]:
+    """Return a file system that nobody else uses, and what it calls a place."""
+    from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra: only who names a URL needs it
+
+    files, root = url_to_fs(url, skip_instance_cache=True)
+    return files, root
+
+
+def _bytes(files: Any, path: str, most: int) -> bytes | None:
+    """Return a file's bytes, of a longer one the first of them, one too many; None if there is none."""
+    try:
+        if _is_http(files):
+            return _streamed(files, path, most + 1)
+        return bytes(memoryview(files.cat_file(path, start=0, end=most + 1)))
+    except FileNotFoundError:
+        return None
+
+
+def _streamed(files: Any, path: str, most: int) -> bytes:
+    """Return the first bytes of what an HTTP server sends: a range is but a wish there, and ``cat_file`` reads all.
+
+    Without blocks it comes as it is sent; that a size is given saves one question.
+    """
+    data = bytearray()
+    with files.open(path, "rb", block_size=0, size=most) as file:
+        while len(data) < most and (more := file.read(most - len(data))):
+            data += more
+    return bytes(data)
+
+
+def _is_there(files: Any, path: str, _: int) -> bool:
+    """Whether a folder is there, as far as it can be known: many an HTTP server shows files alone."""
+    return _is_http(files) or bool(files.exists(path))
+
+
+def _is_http(files: Any) -> bool:
+    protocol = files.protocol
+    return "http" in ((protocol,) if is_a(protocol, str) else protocol)
+
+
+def _answer(call: Callable[[], _T]) -> _T:
+    """Return what a call to a library returns, within `ANSWER_SECONDS`: it runs in a thread, which is then given up.
+
+    So what a signal's handler raises meanwhile, in the main thread, is not taken for the library's.
+
+    Raises
+    ------
+    ForeignError
+        From what it raises, or if there is no answer, or no thread.
+    """
+    answers: list[_T] = []
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            answers.append(asked(call))
+        except (ForeignError, KeyboardInterrupt) as error:  # an interrupt too is raised where somebody waits
+            errors.append(error)
+        done.set()
+
+    try:
+        threading.Thread(target=run, name="trunnion-tier", daemon=True).start()
+    except RuntimeError as error:  # too many of them, or Python is at its end
+        raise ForeignError from error
+    if not done.wait(ANSWER_SECONDS):
+        raise ForeignError from TimeoutError(f"no answer within {ANSWER_SECONDS:g} seconds")
+    for one in errors:
+        raise one
+    return answers[0]
 
 
 def _no_store() -> ArtifactError:
@@ -223,7 +309,7 @@ def expect_no_url(given: Any) -> None:
     """
     url = _url(given)
     if url is not None:
-        name = UrlTier(url, None, "").name
+        name = UrlTier(url).name
         raise ArtifactError(
             f"got {name}, expected a folder: what is at a URL is only read; name it behind one, "
             "ArtifactStore(folder, behind=…)"
@@ -252,26 +338,28 @@ def _tier(given: Any) -> Tier:
         return FolderTier(file_path(given))
     before, _, last = url.rpartition("::")
     if before and _LOCAL.match(last):
-        name = UrlTier(url, None, "").name
+        name = UrlTier(url).name
         raise ArtifactError(
             f"got {name}, which leads to files of this machine; name the folder without a chain"
         )
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra: only who names a URL needs it
         from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415 - likewise
+        from fsspec.registry import get_filesystem_class  # noqa: PLC0415 - likewise
 
-        files, root = asked(lambda: url_to_fs(url))
+        protocols = [one.partition("://")[0] for one in url.split("::")]
+        kinds = asked(lambda: [get_filesystem_class(one) for one in protocols])
+        if issubclass(kinds[0], LocalFileSystem):  # of which it is known who owns it
+            return FolderTier(file_path(asked(lambda: url_to_fs(url)[1])))
     except ImportError as error:
         advice = "pip install 'trunnion[remote]'"
         raise ArtifactError(f"a URL is read by fsspec, which is not installed; {advice}") from error
     except ForeignError as error:
         cause = error.__cause__ or error
-        unread = UrlTier(url, None, "")
+        unread = UrlTier(url)
         said = unread.shown(f"{type_name(cause)}: {first_line(cause)}")
         raise ArtifactError(f"fsspec cannot read {unread.name}: {said}") from cause
-    if is_a(files, LocalFileSystem):  # of which it is known who owns it
-        return FolderTier(file_path(root))
-    return UrlTier(url, files, root)
+    return UrlTier(url)
 
 
 def _secrets(url: str) -> list[str]:

@@ -21,8 +21,9 @@ def mark_used(folder: Path, every_seconds: float = 0.0) -> None:
     folder
         The folder.
     every_seconds
-        How old the last note must be: to write costs more than to look.
+        How old the last note must be: to write costs more than to look. One as far in the future, of a clock that went
+        back, is replaced too.
     """
     with suppress(OSError):
-        if not every_seconds or time.time() - folder.stat().st_mtime > every_seconds:
+        if not every_seconds or abs(time.time() - folder.stat().st_mtime) > every_seconds:
             os.utime(folder)
