@@ -33,6 +33,7 @@ from trunnion.errors import (
     UnknownProgramError,
     UntrustedArtifactError,
 )
+from trunnion.toolchain import processor
 
 HOPPER, AMPERE = "sm_90a", "sm_80"
 ADD = examples.load("vector_add").program
@@ -200,6 +201,7 @@ def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
             Condition("backend", "writes", "nvrtc python/0, contract 3"),
             "it was built by 'python/0, contract 3'",
         ),
+        (Condition("host.level", "at least", "x86-64-v9"), "does not know the level 'x86-64-v9'"),
         (Condition("backend", "writes", "absent x"), "it needs the backend 'absent'"),
         (Condition("moon", "is", "full"), "does not know the condition 'moon is'"),
         (Condition("device", "runs", "sm_ninety"), "does not know the architecture 'sm_ninety'"),
@@ -216,6 +218,27 @@ def test_a_condition_that_does_not_hold_is_told(written, changed, said, simulato
     ) as caught:
         Bundle.open(written)["add"]
     assert said in str(caught.value)
+
+
+LEVELS = ("cpu", "cpu:x86-64-v2", "cpu:x86-64-v4")
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its levels are those of x86-64")
+@pytest.mark.parametrize("given", [LEVELS, LEVELS[::-1]])
+@pytest.mark.parametrize(("lacks", "chosen"), [("avx512f", LEVELS[1]), ("ssse3", LEVELS[0]), ("", LEVELS[2])])
+def test_the_highest_level_that_the_processor_has_is_taken(tmp_path, monkeypatch, given, lacks, chosen):
+    program = examples.load("cpu_axpy").program
+    variants = [built("tvm_ffi", target, program) for target in given]
+    trunnion.write_bundle(tmp_path / "x.trn", {"axpy": variants})
+    flags = {processor._KERNEL_NAMES.get(one, one) for one in processor.level_features("x86-64-v4")} - {lacks}
+    (tmp_path / "cpuinfo").write_text(f"flags : {' '.join(sorted(flags))}\n")
+    monkeypatch.setattr(processor, "_LISTED", tmp_path / "cpuinfo")
+    bundle = Bundle.open(tmp_path / "x.trn")
+    fits = bundle.fits("axpy")
+    assert [fit.variant.target for fit in fits] == list(LEVELS[::-1])
+    assert next(fit.variant.target for fit in fits if not fit.lacks) == str(bundle["axpy"].target) == chosen
+    if lacks:
+        assert fits[0].lacks == (f"it is for x86-64-v4, this processor lacks {lacks}",)
 
 
 def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):

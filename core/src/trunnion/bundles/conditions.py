@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.artifacts.artifact import IMAGE_PREFIX
 from trunnion.artifacts.manifest import built_by
+from trunnion.built_program import target_of
 from trunnion.contract.spec import CONTRACT_VERSION
 from trunnion.errors import CorruptArtifactError, TrunnionError, shorten
 from trunnion.image.cubin import read_cubin
@@ -23,6 +24,7 @@ from trunnion.image.shared_object import elf_machine, is_shared_object, needed_v
 from trunnion.image.target import can_assemble, can_run
 from trunnion.selection import load_part
 from trunnion.toolchain.device import arch_of, device_capability
+from trunnion.toolchain.processor import LEVELS, lacking_features, level_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,13 +45,13 @@ class Condition:
     """One thing that must hold."""
 
     fact: str
-    """What it is about: ``"device"``, ``"host.machine"``, ``"host.libc"``, ``"backend"``."""
+    """What it is about: ``"device"``, ``"host.machine"``, ``"host.level"``, ``"host.libc"``, ``"backend"``."""
 
     rule: str
     """How the fact is compared with the value: ``"runs"``, ``"assembles"``, ``"is"``, ``"at least"``, ``"writes"``."""
 
     value: str
-    """What it is compared with: ``"sm_90a"``, ``"x86_64"``, ``"2.34"``, ``"nvrtc 19"``."""
+    """What it is compared with: ``"sm_90a"``, ``"x86_64"``, ``"x86-64-v3"``, ``"2.34"``, ``"nvrtc 19"``."""
 
     def lack(self, machine: Machine) -> str:
         """Return what a machine lacks of it, in words; empty if it holds.
@@ -121,6 +123,13 @@ def _is_processor(machine: Machine, wanted: str) -> str:
     return "" if machine.processor == wanted else f"it is for {shorten(wanted)}, this is {machine.processor}"
 
 
+def _level_at_least(_machine: Machine, level: str) -> str:
+    if level not in LEVELS:
+        return f"this trunnion does not know the level {shorten(level)}"
+    lacking = lacking_features(level)
+    return f"it is for {level}, this processor lacks {', '.join(lacking)}" if lacking else ""
+
+
 def _libc_at_least(machine: Machine, version: str) -> str:
     name, here = machine.libc
     if not _NUMBERS.fullmatch(version):
@@ -147,6 +156,7 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Machine, str], str]]] = Mapping
         ("device", "runs"): _runs,
         ("device", "assembles"): _assembles,
         ("host.machine", "is"): _is_processor,
+        ("host.level", "at least"): _level_at_least,
         ("host.libc", "at least"): _libc_at_least,
         ("backend", "writes"): _writes,
     }
@@ -189,6 +199,9 @@ def _device_conditions(artifact: Artifact) -> Iterator[Condition]:
 
 def _host_conditions(artifact: Artifact) -> Iterator[Condition]:
     """Yield what the artifact's machine code asks of the host: there is none beside a launcher in Python."""
+    target = target_of(artifact)
+    if target.kind == "cpu" and level_features(target.arch):
+        yield Condition("host.level", "at least", target.arch)
     machines, needed = set(), []
     for name, data in artifact.files.items():
         if is_shared_object(data) and not name.startswith(IMAGE_PREFIX):
