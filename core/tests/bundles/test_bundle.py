@@ -10,6 +10,7 @@ import struct
 import threading
 import zipfile
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -33,6 +34,7 @@ from trunnion.errors import (
     UnknownProgramError,
     UntrustedArtifactError,
 )
+from trunnion.image.ptx import least_cuda, read_ptx
 from trunnion.toolchain import processor
 
 HOPPER, AMPERE = "sm_90a", "sm_80"
@@ -181,7 +183,29 @@ def test_where_nothing_fits_it_says_what_is_lacking(written, monkeypatch, capabi
         assert part in str(caught.value)
 
 
+def test_ptx_that_is_newer_than_the_driver_is_not_taken(tmp_path, artifacts, simulator):
+    ptx = built("nvrtc", "compute_90")
+    major, minor = least_cuda(read_ptx(ptx.images["ptx"]).version)
+    index = trunnion.write_bundle(tmp_path / "x.trn", {"add": [ptx, artifacts["nvrtc", HOPPER]]})
+    last, first = index.programs["add"]  # where PTX is preferred
+    (tmp_path / "x.trn").write_bytes(replace(index, programs={"add": (first, last)}).to_json())
+    for version, lacks, kind in (
+        ((12, 0), (f"its PTX needs a driver of CUDA {major}.{minor}, this one is of CUDA 12.0",), "cubin"),
+        ((major, minor), (), "ptx"),
+    ):
+        with simulator.configured(driver_version=1000 * version[0] + 10 * version[1]):
+            bundle = Bundle.open(tmp_path / "x.trn")
+            assert bundle.fits("add")[0].lacks == lacks
+            assert list(bundle["add"].artifact.images) == [kind]
+
+
+def test_ptx_of_an_unknown_version_asks_nothing_of_the_driver(monkeypatch):
+    monkeypatch.setattr(conditions, "least_cuda", lambda _: None)
+    assert "driver" not in {one.fact for one in conditions.conditions_of(built("nvrtc", "compute_90"))}
+
+
 def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
+    monkeypatch.setattr(conditions, "installed_driver", lambda: SimpleNamespace(cuda=(99, 0)))
     ptx = trunnion.compile(ADD, "nvrtc", target="compute_80")
     trunnion.write_bundle(tmp_path / "x.trn", {"add": [ptx, artifacts["nvrtc", HOPPER]]})
     bundle = Bundle.open(tmp_path / "x.trn")
@@ -201,6 +225,8 @@ def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
             Condition("backend", "writes", "nvrtc python/0, contract 3"),
             "it was built by 'python/0, contract 3'",
         ),
+        (Condition("driver", "at least", "99.0"), "its PTX needs a driver of CUDA 99.0, this one is of CUDA"),
+        (Condition("driver", "at least", "new"), "does not know the version 'new'"),
         (Condition("host.level", "at least", "x86-64-v9"), "does not know the level 'x86-64-v9'"),
         (Condition("backend", "writes", "absent x"), "it needs the backend 'absent'"),
         (Condition("moon", "is", "full"), "does not know the condition 'moon is'"),

@@ -19,11 +19,12 @@ from trunnion.built_program import target_of
 from trunnion.contract.spec import CONTRACT_VERSION
 from trunnion.errors import CorruptArtifactError, TrunnionError, shorten
 from trunnion.image.cubin import read_cubin
-from trunnion.image.ptx import read_ptx
+from trunnion.image.ptx import least_cuda, read_ptx
 from trunnion.image.shared_object import elf_machine, is_shared_object, needed_versions
 from trunnion.image.target import can_assemble, can_run
 from trunnion.selection import load_part
 from trunnion.toolchain.device import arch_of, device_capability
+from trunnion.toolchain.driver import installed_driver
 from trunnion.toolchain.processor import LEVELS, lacking_features, level_features
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class Condition:
     """One thing that must hold."""
 
     fact: str
-    """What it is about: ``"device"``, ``"host.machine"``, ``"host.level"``, ``"host.libc"``, ``"backend"``."""
+    """What it is about: ``"device"``, ``"driver"``, ``"host.machine"``, ``"host.level"``, ``"host.libc"`` or
+    ``"backend"``."""
 
     rule: str
     """How the fact is compared with the value: ``"runs"``, ``"assembles"``, ``"is"``, ``"at least"``, ``"writes"``."""
@@ -92,6 +94,11 @@ class Machine:
         return arch_of(self.capability) if self.capability else ""
 
     @functools.cached_property
+    def driver(self) -> tuple[int, int] | None:
+        """The newest CUDA version that the driver understands; None if there is no working one."""
+        return installed_driver().cuda
+
+    @functools.cached_property
     def processor(self) -> str:
         """The processor, such as ``"x86_64"``."""
         return platform.machine()
@@ -117,6 +124,16 @@ def _runs(machine: Machine, arch: str) -> str:
 
 def _assembles(machine: Machine, arch: str) -> str:
     return _of_device(machine, arch, can_assemble)
+
+
+def _driver_at_least(machine: Machine, version: str) -> str:
+    if not _NUMBERS.fullmatch(version):
+        return f"this trunnion does not know the version {shorten(version)}"
+    here = machine.driver
+    if here and here >= _numbers(version):
+        return ""
+    found = f"this one is of CUDA {here[0]}.{here[1]}" if here else "there is none"
+    return f"its PTX needs a driver of CUDA {version}, {found}"
 
 
 def _is_processor(machine: Machine, wanted: str) -> str:
@@ -155,6 +172,7 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Machine, str], str]]] = Mapping
     {
         ("device", "runs"): _runs,
         ("device", "assembles"): _assembles,
+        ("driver", "at least"): _driver_at_least,
         ("host.machine", "is"): _is_processor,
         ("host.level", "at least"): _level_at_least,
         ("host.libc", "at least"): _libc_at_least,
@@ -190,7 +208,11 @@ def _device_conditions(artifact: Artifact) -> Iterator[Condition]:
     if "cubin" in images:
         yield Condition("device", "runs", read_cubin(images["cubin"]).arch)
     elif "ptx" in images:
-        yield Condition("device", "assembles", read_ptx(images["ptx"]).target)
+        info = read_ptx(images["ptx"])
+        yield Condition("device", "assembles", info.target)
+        least = least_cuda(info.version)
+        if least:  # a version that is newer than this table may be read by drivers that it does not know
+            yield Condition("driver", "at least", f"{least[0]}.{least[1]}")
     elif artifact.manifest.target.startswith("cuda"):
         raise CorruptArtifactError(
             "manifest.json", "is of an artifact for CUDA that holds neither cubin nor PTX"

@@ -205,7 +205,7 @@ def _variant(artifact: Artifact) -> Variant:
 
 
 def _rank(variant: Variant) -> tuple[bool, int, int, int]:
-    """Return what sorts variants: finished images first, of the newest architecture, for it alone, of the highest level."""
+    """Return what sorts variants: finished images, the newest architecture, what is for it alone, the highest level."""
     assembled = any(one.rule == "assembles" for one in variant.conditions)
     arch = next((one.value for one in variant.conditions if one.fact == "device"), "")
     found = _ARCH.search(arch)
