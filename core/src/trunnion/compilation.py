@@ -281,8 +281,8 @@ def _meant(given: object) -> str:
             return f"{shorten(said)} is a wheel: install it with pip, and import the package that it brings"
         found = [] if (path / MANIFEST_NAME).exists() else indices_in(path)
         if found:
-            names = " or ".join(f"trunnion.load({shorten(str(one))})" for one in found[:_MOST_NAMED])
-            return f"{shorten(said)} is a folder with a bundle in it: load its index, which is {names}"
+            names = " or ".join(shorten(one.name) for one in found[:_MOST_NAMED])
+            return f"{shorten(said)} is a folder with a bundle in it: load the index there, which is {names}"
     return ""
 
 

@@ -10,6 +10,7 @@ import struct
 import threading
 import zipfile
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -33,6 +34,8 @@ from trunnion.errors import (
     UnknownProgramError,
     UntrustedArtifactError,
 )
+from trunnion.image.ptx import least_cuda, read_ptx
+from trunnion.toolchain import processor
 
 HOPPER, AMPERE = "sm_90a", "sm_80"
 ADD = examples.load("vector_add").program
@@ -181,7 +184,29 @@ def test_where_nothing_fits_it_says_what_is_lacking(written, monkeypatch, capabi
         assert part in str(caught.value)
 
 
+def test_ptx_that_is_newer_than_the_driver_is_not_taken(tmp_path, artifacts, simulator):
+    ptx = built("nvrtc", "compute_90")
+    major, minor = least_cuda(read_ptx(ptx.images["ptx"]).version)
+    index = trunnion.write_bundle(tmp_path / "x.trn", {"add": [ptx, artifacts["nvrtc", HOPPER]]})
+    last, first = index.programs["add"]  # where PTX is preferred
+    (tmp_path / "x.trn").write_bytes(replace(index, programs={"add": (first, last)}).to_json())
+    for version, lacks, kind in (
+        ((12, 0), (f"its PTX needs a driver of CUDA {major}.{minor}, this one is of CUDA 12.0",), "cubin"),
+        ((major, minor), (), "ptx"),
+    ):
+        with simulator.configured(driver_version=1000 * version[0] + 10 * version[1]):
+            bundle = Bundle.open(tmp_path / "x.trn")
+            assert bundle.fits("add")[0].lacks == lacks
+            assert list(bundle["add"].artifact.images) == [kind]
+
+
+def test_ptx_of_an_unknown_version_asks_nothing_of_the_driver(monkeypatch):
+    monkeypatch.setattr(conditions, "least_cuda", lambda _: None)
+    assert "driver" not in {one.fact for one in conditions.conditions_of(built("nvrtc", "compute_90"))}
+
+
 def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
+    monkeypatch.setattr(conditions, "installed_driver", lambda: SimpleNamespace(cuda=(99, 0)))
     ptx = trunnion.compile(ADD, "nvrtc", target="compute_80")
     trunnion.write_bundle(tmp_path / "x.trn", {"add": [ptx, artifacts["nvrtc", HOPPER]]})
     bundle = Bundle.open(tmp_path / "x.trn")
@@ -201,6 +226,9 @@ def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
             Condition("backend", "writes", "nvrtc python/0, contract 3"),
             "it was built by 'python/0, contract 3'",
         ),
+        (Condition("driver", "at least", "99.0"), "its PTX needs a driver of CUDA 99.0, this one is of CUDA"),
+        (Condition("driver", "at least", "new"), "does not know the version 'new'"),
+        (Condition("host.level", "at least", "x86-64-v9"), "does not know the level 'x86-64-v9'"),
         (Condition("backend", "writes", "absent x"), "it needs the backend 'absent'"),
         (Condition("moon", "is", "full"), "does not know the condition 'moon is'"),
         (Condition("device", "runs", "sm_ninety"), "does not know the architecture 'sm_ninety'"),
@@ -217,6 +245,27 @@ def test_a_condition_that_does_not_hold_is_told(written, changed, said, simulato
     ) as caught:
         Bundle.open(written)["add"]
     assert said in str(caught.value)
+
+
+LEVELS = ("cpu", "cpu:x86-64-v2", "cpu:x86-64-v4")
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its levels are those of x86-64")
+@pytest.mark.parametrize("given", [LEVELS, LEVELS[::-1]])
+@pytest.mark.parametrize(("lacks", "chosen"), [("avx512f", LEVELS[1]), ("ssse3", LEVELS[0]), ("", LEVELS[2])])
+def test_the_highest_level_that_the_processor_has_is_taken(tmp_path, monkeypatch, given, lacks, chosen):
+    program = examples.load("cpu_axpy").program
+    variants = [built("tvm_ffi", target, program) for target in given]
+    trunnion.write_bundle(tmp_path / "x.trn", {"axpy": variants})
+    flags = {processor._KERNEL_NAMES.get(one, one) for one in processor.level_features("x86-64-v4")} - {lacks}
+    (tmp_path / "cpuinfo").write_text(f"flags : {' '.join(sorted(flags))}\n")
+    monkeypatch.setattr(processor, "_LISTED", tmp_path / "cpuinfo")
+    bundle = Bundle.open(tmp_path / "x.trn")
+    fits = bundle.fits("axpy")
+    assert [fit.variant.target for fit in fits] == list(LEVELS[::-1])
+    assert next(fit.variant.target for fit in fits if not fit.lacks) == str(bundle["axpy"].target) == chosen
+    if lacks:
+        assert fits[0].lacks == (f"it is for x86-64-v4, this processor lacks {lacks}",)
 
 
 def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):
@@ -353,11 +402,9 @@ def test_nothing_there_is_named(tmp_path):
 
 
 def test_a_folder_that_holds_a_bundle_is_told_apart_from_an_artifact(written):
-    with pytest.raises(ArtifactError) as caught:
+    said = r"is a folder with a bundle in it: load the index there, which is 'kernels\.trn'$"
+    with pytest.raises(ArtifactError, match=said):
         trunnion.load(written.parent)
-    assert str(caught.value).endswith(
-        f"is a folder with a bundle in it: load its index, which is trunnion.load('{written}')"
-    )
 
 
 def test_a_wheel_is_installed_and_not_loaded(tmp_path):

@@ -10,7 +10,7 @@ from trunnion.contract.compiler import ImageParameter
 from trunnion.errors import CorruptArtifactError
 from trunnion.image.cubin import KernelInfo
 from trunnion.image.layout import pack_parameters
-from trunnion.image.ptx import read_ptx
+from trunnion.image.ptx import least_cuda, read_ptx
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 WHOLE = (
@@ -162,3 +162,23 @@ def test_parameters_lie_where_the_assembler_of_an_architecture_puts_them() -> No
     text = HEAD + ".entry k(.param .u8 a, .param .align 64 .b8 b[128]) {}"
     for arch in ("sm_80", "sm_90a", "sm_100a"):
         assert read_ptx(text, arch).kernels[0].parameters == pack_parameters(((1, 1), (128, 64)), arch)
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda"),
+    [
+        ("6.3", (10, 0)),
+        ("6.5", (10, 2)),
+        ("7.8", (11, 8)),
+        ("8.0", (12, 0)),
+        ("8.5", (12, 5)),
+        ("8.6", (12, 7)),
+        ("8.8", (12, 9)),
+        ("9.0", (13, 0)),
+        ("9.2", (13, 2)),
+        ("9.3", None),
+        ("10.0", None),
+    ],
+)
+def test_the_driver_that_reads_a_version(version, cuda):
+    assert least_cuda(version) == cuda

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.artifacts.artifact import IMAGE_PREFIX
 from trunnion.artifacts.manifest import built_by
+from trunnion.built_program import target_of
 from trunnion.contract.spec import CONTRACT_VERSION
 from trunnion.errors import CorruptArtifactError, TrunnionError, UnknownBackendError, shorten
 from trunnion.image.cubin import read_cubin
-from trunnion.image.ptx import read_ptx
+from trunnion.image.ptx import least_cuda, read_ptx
 from trunnion.image.shared_object import elf_machine, is_shared_object, needed_versions
 from trunnion.image.target import can_assemble, can_run
 from trunnion.selection import load_part
 from trunnion.toolchain.device import arch_of, device_capability, has_driver
+from trunnion.toolchain.driver import installed_driver
+from trunnion.toolchain.processor import LEVELS, lacking_features, level_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,13 +46,14 @@ class Condition:
     """One thing that must hold."""
 
     fact: str
-    """What it is about: ``"device"``, ``"host.machine"``, ``"host.libc"``, ``"backend"``."""
+    """What it is about: ``"device"``, ``"driver"``, ``"host.machine"``, ``"host.level"``, ``"host.libc"`` or
+    ``"backend"``."""
 
     rule: str
     """How the fact is compared with the value: ``"runs"``, ``"assembles"``, ``"is"``, ``"at least"``, ``"writes"``."""
 
     value: str
-    """What it is compared with: ``"sm_90a"``, ``"x86_64"``, ``"2.34"``, ``"nvrtc 19"``."""
+    """What it is compared with: ``"sm_90a"``, ``"x86_64"``, ``"x86-64-v3"``, ``"2.34"``, ``"nvrtc 19"``."""
 
     def lack(self, machine: Machine) -> str:
         """Return what a machine lacks of it, in words; empty if it holds.
@@ -95,6 +99,11 @@ class Machine:
         return has_driver()
 
     @functools.cached_property
+    def driver(self) -> tuple[int, int] | None:
+        """The newest CUDA version that the driver understands; None if there is no working one."""
+        return installed_driver().cuda
+
+    @functools.cached_property
     def processor(self) -> str:
         """The processor, such as ``"x86_64"``."""
         return platform.machine()
@@ -125,8 +134,25 @@ def _assembles(machine: Machine, arch: str) -> str:
     return _of_device(machine, arch, can_assemble)
 
 
+def _driver_at_least(machine: Machine, version: str) -> str:
+    if not _NUMBERS.fullmatch(version):
+        return f"this trunnion does not know the version {shorten(version)}"
+    here = machine.driver
+    if here and here >= _numbers(version):
+        return ""
+    found = f"this one is of CUDA {here[0]}.{here[1]}" if here else "there is none"
+    return f"its PTX needs a driver of CUDA {version}, {found}"
+
+
 def _is_processor(machine: Machine, wanted: str) -> str:
     return "" if machine.processor == wanted else f"it is for {shorten(wanted)}, this is {machine.processor}"
+
+
+def _level_at_least(_machine: Machine, level: str) -> str:
+    if level not in LEVELS:
+        return f"this trunnion does not know the level {shorten(level)}"
+    lacking = lacking_features(level)
+    return f"it is for {level}, this processor lacks {', '.join(lacking)}" if lacking else ""
 
 
 def _libc_at_least(machine: Machine, version: str) -> str:
@@ -156,7 +182,9 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Machine, str], str]]] = Mapping
     {
         ("device", "runs"): _runs,
         ("device", "assembles"): _assembles,
+        ("driver", "at least"): _driver_at_least,
         ("host.machine", "is"): _is_processor,
+        ("host.level", "at least"): _level_at_least,
         ("host.libc", "at least"): _libc_at_least,
         ("backend", "writes"): _writes,
     }
@@ -190,7 +218,11 @@ def _device_conditions(artifact: Artifact) -> Iterator[Condition]:
     if "cubin" in images:
         yield Condition("device", "runs", read_cubin(images["cubin"]).arch)
     elif "ptx" in images:
-        yield Condition("device", "assembles", read_ptx(images["ptx"]).target)
+        info = read_ptx(images["ptx"])
+        yield Condition("device", "assembles", info.target)
+        least = least_cuda(info.version)
+        if least:  # a version that is newer than this table may be read by drivers that it does not know
+            yield Condition("driver", "at least", f"{least[0]}.{least[1]}")
     elif artifact.manifest.target.startswith("cuda"):
         raise CorruptArtifactError(
             "manifest.json", "is of an artifact for CUDA that holds neither cubin nor PTX"
@@ -199,6 +231,9 @@ def _device_conditions(artifact: Artifact) -> Iterator[Condition]:
 
 def _host_conditions(artifact: Artifact) -> Iterator[Condition]:
     """Yield what the artifact's machine code asks of the host: there is none beside a launcher in Python."""
+    target = target_of(artifact)
+    if target.kind == "cpu" and level_features(target.arch):
+        yield Condition("host.level", "at least", target.arch)
     machines, needed = set(), []
     for name, data in artifact.files.items():
         if is_shared_object(data) and not name.startswith(IMAGE_PREFIX):

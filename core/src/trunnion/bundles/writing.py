@@ -21,6 +21,7 @@ from trunnion.plain import ForeignError, is_a, pairs, sequence
 from trunnion.storage.descriptors import write_through
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
+from trunnion.toolchain.processor import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -45,7 +46,8 @@ def write_bundle(
     Of an artifact that a cache keeps the key is left out: it is made of paths and headers of the machine that built it.
 
     Of several variants of a program that fit a device the one is preferred that was made for less: a cubin comes before
-    PTX, one of ``sm_90a`` before one of ``sm_90``; among equals the one that was given first.
+    PTX, one of ``sm_90a`` before one of ``sm_90``, one of ``x86-64-v4`` before one of every processor; among equals
+    the one that was given first.
 
     Parameters
     ----------
@@ -202,10 +204,11 @@ def _variant(artifact: Artifact) -> Variant:
     )
 
 
-def _rank(variant: Variant) -> tuple[bool, int, int]:
-    """Return what sorts variants: finished images first, of the newest architecture, made for it alone."""
+def _rank(variant: Variant) -> tuple[bool, int, int, int]:
+    """Return what sorts variants: finished images, the newest architecture, what is for it alone, the highest level."""
     assembled = any(one.rule == "assembles" for one in variant.conditions)
     arch = next((one.value for one in variant.conditions if one.fact == "device"), "")
     found = _ARCH.search(arch)
     number, suffix = (int(found[1]), found[2]) if found else (0, "")
-    return assembled, -number, ("a", "f", "").index(suffix)
+    level = next((LEVELS.index(one.value) for one in variant.conditions if one.fact == "host.level"), 0)
+    return assembled, -number, ("a", "f", "").index(suffix), -level

@@ -20,7 +20,7 @@ from trunnion.image.ptx_shared import block_bytes, shared_variables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["PtxInfo", "read_ptx"]
+__all__ = ["PtxInfo", "least_cuda", "read_ptx"]
 
 _WHAT: Final = "PTX"
 _TOKEN: Final = re.compile(
@@ -29,6 +29,13 @@ _TOKEN: Final = re.compile(
 )
 _BRACE: Final = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _VERSION: Final = re.compile(r"\d+\.\d+")
+_SINCE: Final = {
+    **{f"6.{minor}": (9 + minor // 3, minor % 3) for minor in range(6)},
+    **{f"7.{minor}": (11, minor) for minor in range(9)},
+    **{f"8.{minor}": (12, minor + minor // 6) for minor in range(9)},  # 12.6 has 12.5's, 8.5
+    **{f"9.{minor}": (13, minor) for minor in range(3)},
+}
+"""By version of PTX the version of CUDA that brought it ("PTX ISA", chapter "Release Notes")."""
 _SIZES: Final = {
     kind: bits // 8
     for bits, kinds in {
@@ -78,6 +85,17 @@ class PtxInfo:
     def variable(self, name: str) -> VariableInfo | None:
         """Return the variable whose exact symbol name is ``name``; None if there is none."""
         return next((variable for variable in self.variables if variable.name == name), None)
+
+
+def least_cuda(version: str) -> tuple[int, int] | None:
+    """Return the least version of CUDA whose driver reads a version of PTX; None where that is not known.
+
+    Parameters
+    ----------
+    version
+        The version that a text says, for example ``"9.0"``.
+    """
+    return _SINCE.get(version)
 
 
 def read_ptx(source: str | bytes, arch: str | None = None) -> PtxInfo:

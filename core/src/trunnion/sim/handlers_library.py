@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError
 from trunnion.image import CubinInfo, read_cubin, read_ptx
+from trunnion.image.ptx import least_cuda
 from trunnion.messages import quoted
 from trunnion.sim.host import HostReader, put, text
 from trunnion.sim.objects import Kernel, Library
@@ -36,6 +37,10 @@ _NO_BITS: Final = 8  # SHT_NOBITS: a section without bytes in the file
 _ELF64: Final = b"\x7fELF\x02\x01"
 _FAT_BINARY: Final = (b"\x50\xed\x55\xba", b"\xb1\x43\x62\x46")
 _PTX: Final = (b".v", b".t", b"//", b"/*")  # .version, .target and comments
+_UNKNOWN_CUDA: Final = (
+    100,
+    0,
+)  # what brings a version of PTX that nobody knows is newer than all that is simulated
 _MAX_IMAGE: Final = 1 << 31
 
 
@@ -108,19 +113,13 @@ def _assemble(call: Call, text: bytes) -> PtxInfo:
         info = read_ptx(text, call.state.devices[0].arch.name)
     except CorruptArtifactError as error:
         raise Refusal(Status.INVALID_PTX, str(error)) from error
-    if _language_since(info.version) > call.state.driver_version:
+    major, minor = least_cuda(info.version) or _UNKNOWN_CUDA
+    if 1000 * major + 10 * minor > call.state.driver_version:
         reason = f"PTX {info.version} is newer than a driver of CUDA {call.state.driver_version}"
         raise Refusal(Status.UNSUPPORTED_PTX_VERSION, reason)
     if b".blocksareclusters" in text:
         raise Refusal(Status.NOT_SUPPORTED, "a kernel whose grid counts clusters is not simulated")
     return info
-
-
-def _language_since(version: str) -> int:
-    """Return the CUDA version that brought a version of PTX (PTX ISA, Release Notes)."""
-    major, minor = map(int, version.split("."))
-    late = {"8.6": 12070, "8.7": 12080, "8.8": 12090}
-    return late.get(version, 1000 * (major + 4) + 10 * minor)
 
 
 def _load(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trunnion.codegen.cpp.host import host_kernel_symbol
+from trunnion.toolchain.processor import level_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,13 +23,6 @@ GLUE_VERSION: Final = 1
 """The version of what `emit_glue` writes; it changes whenever that does for some kernels."""
 
 _PARAMETERS: Final = "void* const* arguments, const trunnion_block_t* block"
-
-_FEATURES: Final = {
-    "x86-64-v2": ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"),
-    "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "fma"),
-    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
-}
-"""What each level adds, as ``__builtin_cpu_supports`` names it (x86-64 psABI, "Micro-Architecture Levels")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +85,7 @@ def _kernel(kernel: PlacedKernel) -> list[str]:
 
 def _fits(arch: str) -> list[str]:
     """Return what says for which instructions it was compiled, and whether this machine has them."""
-    levels = sorted(_FEATURES)
-    needed = (
-        [feature for level in levels[: levels.index(arch) + 1] for feature in _FEATURES[level]]
-        if arch in levels
-        else []
-    )
+    needed = level_features(arch)
     tests = " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in needed) or "true"
     start = ["  __builtin_cpu_init();"] if needed else []
     return [

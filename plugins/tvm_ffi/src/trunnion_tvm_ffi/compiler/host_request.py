@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import ProgramError, UnsupportedFeatureError, shorten
+from trunnion.toolchain.processor import LEVELS
 from trunnion_tvm_ffi.compiler.host_glue import PlacedKernel, emit_glue
 from trunnion_tvm_ffi.compiler.host_options import macro_words, option_words, read_caller_options
 from trunnion_tvm_ffi.compiler.kernel_name import kernel_expression
@@ -32,7 +33,7 @@ IMAGE_KIND: Final = "host-object"
 GLUE_FILE: Final = "trunnion_glue.cc"
 """The file that is compiled: it includes the part's own text."""
 
-_ARCHITECTURES: Final = {"x86_64": ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")}
+_ARCHITECTURES: Final = {"x86_64": LEVELS}
 """By machine, the architectures that can be told apart when a program runs (`host_glue`)."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}", re.ASCII)
