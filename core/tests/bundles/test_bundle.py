@@ -268,6 +268,25 @@ def test_the_highest_level_that_the_processor_has_is_taken(tmp_path, monkeypatch
         assert fits[0].lacks == (f"it is for x86-64-v4, this processor lacks {lacks}",)
 
 
+def test_an_index_of_before_there_were_conditions_of_level_and_driver_opens(tmp_path, simulator):
+    del simulator
+    axpy = built("tvm_ffi", "cpu", examples.load("cpu_axpy").program)
+    index = trunnion.write_bundle(tmp_path / "x.trn", {"axpy": axpy, "add": built(target="compute_80")})
+    older = {
+        name: tuple(
+            replace(
+                one, conditions=tuple(c for c in one.conditions if c.fact not in {"driver", "host.level"})
+            )
+            for one in variants
+        )
+        for name, variants in index.programs.items()
+    }
+    assert older != dict(index.programs)
+    (tmp_path / "x.trn").write_bytes(replace(index, programs=older).to_json())
+    bundle = Bundle.open(tmp_path / "x.trn")
+    assert [bundle[name].artifact.manifest.target for name in ("add", "axpy")] == ["cuda:compute_80", "cpu"]
+
+
 def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):
     with pytest.raises(UnknownProgramError, match="did you mean 'add'"):
         Bundle.open(written)["ad"]
