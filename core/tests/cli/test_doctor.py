@@ -14,7 +14,7 @@ import pytest
 
 import trunnion
 from trunnion.cli.application import run
-from trunnion.cli.doctor import diagnose
+from trunnion.cli.doctor import _about_plugins, diagnose
 from trunnion.contract.diagnosis import Candidate, Component, Diagnosis, Finding, Severity
 from trunnion.contract.spec import Availability, BackendSpec
 from trunnion.registry import Registry
@@ -282,3 +282,13 @@ def test_the_real_thing_imports_nothing_heavy_and_loads_no_driver() -> None:
     assert document.keys() == KEYS
     assert document["versions"]["trunnion"]
     assert document["torch"]["version"]
+
+
+@pytest.mark.parametrize(
+    ("compilers", "codes"), [((False, False), ["loads-only"]), ((False, True), []), ((), [])]
+)
+def test_without_a_compiler_it_says_that_what_was_built_elsewhere_launches(
+    compilers: tuple[bool, ...], codes: list[str]
+) -> None:
+    rows = [{"role": "backend", "usable": False}, *({"role": "compiler", "usable": one} for one in compilers)]
+    assert [one.code for one in _about_plugins(rows, [])] == codes

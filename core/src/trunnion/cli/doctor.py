@@ -179,6 +179,10 @@ def _about_plugins(roles: list[dict[str, Any]], unavailable: list[dict[str, Any]
     if not any(row["role"] == "backend" for row in roles):
         advice = "pip install 'trunnion[all]'"
         yield Finding(Severity.ERROR, "no-backend", "no backend is installed that can be loaded", advice)
+    compilers = [row["usable"] for row in roles if row["role"] != "backend"]
+    if compilers and not any(compilers):
+        summary = "nothing can be compiled here; what was built elsewhere loads and launches all the same"
+        yield Finding(Severity.INFO, "loads-only", summary, "trunnion.load, or install what a compiler lacks")
     for one in unavailable:
         summary = f"plugin {one['name']} ({one['distribution']}) cannot be loaded: {one['reason']}"
         yield Finding(Severity.WARNING, "plugin-unavailable", summary, "mend, update or uninstall it")
