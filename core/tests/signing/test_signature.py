@@ -546,6 +546,13 @@ def test_what_is_no_private_key_of_ours_is_refused(place: Path, text: bytes) -> 
         trunnion.sign("saved", "key")
 
 
+@pytest.mark.parametrize("text", [pem(OURS.public), ssh(OURS.public)])
+def test_to_sign_with_a_public_key_is_told_as_that(place: Path, text: bytes) -> None:
+    (place / "key").write_bytes(text)
+    with pytest.raises(ArgumentValueError, match="which is a public key, expected an ed25519 private key"):
+        trunnion.sign("saved", "key")
+
+
 def test_a_key_that_is_not_there_or_no_file_is_a_typed_error(place: Path) -> None:
     with pytest.raises(ArtifactError, match="cannot open 'nothing'"):
         load("kernels.trn", "nothing")

@@ -78,7 +78,10 @@ def read_private(data: bytes, name: str, password: bytes | None) -> Ed25519Priva
     ArgumentValueError
         If they are none, or a key of another kind, or that is not its password.
     """
-    load = load_ssh_private_key if _PEM.findall(data)[:1] == [_OPENSSH] else load_pem_private_key
+    blocks = _PEM.findall(data)
+    if _SSH_LINE.findall(data) or any(b"PUBLIC" in block for block in blocks):
+        raise ArgumentValueError("key", f"{name}, which is a public key", _PRIVATE)
+    load = load_ssh_private_key if blocks[:1] == [_OPENSSH] else load_pem_private_key
     key = _loaded(lambda: load(data, password), name, _PRIVATE)
     if not isinstance(key, Ed25519PrivateKey):
         raise ArgumentValueError("key", f"{name}, which is of another kind: {type_name(key)}", _PRIVATE)
