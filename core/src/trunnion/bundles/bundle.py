@@ -224,17 +224,37 @@ class Bundle(Mapping[str, CompiledProgram]):
             As `on` does.
         """
         expect(variant, Variant, "variant", "a Variant of the bundle's index")
-        part = self.index.parts[variant.part]
+        (artifact,) = self._artifacts(variant.part, (variant,))
+        return artifact
+
+    def _artifacts(self, place: str, variants: Iterable[Variant]) -> Iterator[Artifact]:
+        """Yield what lies in a part, each verified; errors are those of `artifact`."""
+        part = self.index.parts[place]
         file = self.file.with_name(part.file)
         try:
-            return read_part(file, part, variant)
+            yield from read_part(file, part, variants)
         except FileNotFoundError as error:
             raise ArtifactError(
-                f"{shorten(str(file))} is not here, which holds what is for {shorten(variant.part)}: "
+                f"{shorten(str(file))} is not here, which holds what is for {shorten(place)}: "
                 "put it beside the index"
             ) from error
         except OSError as error:
             raise unreadable(file, error) from error
+
+    def verify(self) -> None:
+        """Verify every byte of every artifact in the bundle.
+
+        Raises
+        ------
+        ArtifactError, CorruptArtifactError
+            As `on` does.
+        """
+        of_part: dict[str, list[Variant]] = {}
+        for variant in self.index.variants:
+            of_part.setdefault(variant.part, []).append(variant)
+        for place, variants in of_part.items():
+            for _ in self._artifacts(place, variants):
+                pass
 
     def files(self) -> dict[str, bytes]:
         """Return the bytes of the bundle's files, by name, after every artifact in them is verified.
@@ -244,8 +264,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         ArtifactError, CorruptArtifactError
             As `on` does.
         """
-        for variant in self.index.variants:
-            self.artifact(variant)
+        self.verify()
         parts = {}
         for part in self.index.parts.values():
             file = self.file.with_name(part.file)
@@ -351,8 +370,7 @@ def verified_digest(path: str | PathLike[str]) -> tuple[str, str]:
         return ARTIFACT, Artifact.open(given).digest
     file, data = _index_bytes(given, trusting=True)
     bundle = Bundle(file, Index.from_json(data, file.name), registry=default_registry())
-    for variant in bundle.index.variants:
-        bundle.artifact(variant)
+    bundle.verify()
     return BUNDLE, bundle.digest
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 import zipfile
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final
 
 from trunnion.artifacts.artifact import Artifact
@@ -14,7 +15,7 @@ from trunnion.errors import CorruptArtifactError, shorten
 from trunnion.storage.descriptors import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from trunnion.bundles.index import Part, Variant
@@ -47,17 +48,17 @@ def write_part(out: IO[bytes], artifacts: Iterable[Artifact]) -> None:
                 archive.writestr(entry, data)
 
 
-def read_part(file: Path, part: Part, variant: Variant) -> Artifact:
-    """Read an artifact from an archive, and verify every byte of it.
+def read_part(file: Path, part: Part, variants: Iterable[Variant]) -> Iterator[Artifact]:
+    """Yield artifacts of an archive, each after every byte of it is verified; what is in the archive is read once.
 
     Parameters
     ----------
     file
-        The archive, or a link to it: whoever owns it, the index says what each byte of the artifact must be.
+        The archive, or a link to it: whoever owns it, the index says what each byte of the artifacts must be.
     part
         What the index says of the archive.
-    variant
-        What it says of the artifact.
+    variants
+        What it says of the artifacts.
 
     Raises
     ------
@@ -74,16 +75,26 @@ def read_part(file: Path, part: Part, variant: Variant) -> Artifact:
             raise CorruptArtifactError(file.name, "is not a plain file")
         if status.st_size != part.size:
             raise CorruptArtifactError(file.name, f"has {status.st_size} bytes, expected {part.size}")
-        with os.fdopen(descriptor, "rb", closefd=False) as data:
-            try:
-                with zipfile.ZipFile(data) as archive:
-                    return _artifact(archive, variant)
-            except CorruptArtifactError as error:
-                where = f"{error.problem} (in {shorten(file.name)})"
-                raise CorruptArtifactError(error.what, where) from error.__cause__
-            except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-                said = f"is not the archive that was written, it was edited or damaged: {error}"
-                raise CorruptArtifactError(file.name, said) from error
+        with (
+            os.fdopen(descriptor, "rb", closefd=False) as data,
+            _naming(file),
+            zipfile.ZipFile(data) as archive,
+        ):
+            for variant in variants:
+                yield _artifact(archive, variant)
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Name an archive in what is wrong with it, or with something in it."""
+    try:
+        yield
+    except CorruptArtifactError as error:
+        where = f"{error.problem} (in {shorten(file.name)})"
+        raise CorruptArtifactError(error.what, where) from error.__cause__
+    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        said = f"is not the archive that was written, it was edited or damaged: {error}"
+        raise CorruptArtifactError(file.name, said) from error
 
 
 def _artifact(archive: zipfile.ZipFile, variant: Variant) -> Artifact:
