@@ -73,6 +73,8 @@ def test_what_a_bucket_has_is_not_built(behind: tuple[Any, str], tmp_path: Path)
 
 
 def test_what_a_bucket_lacks_is_built(behind: tuple[Any, str], tmp_path: Path) -> None:
+    bucket, _ = behind
+    bucket.put_object(Key=f"elsewhere/entries/{'0' * 64}/manifest.json", Body=b"{}")
     store = ArtifactStore(tmp_path / "mine", behind="s3://kernels/elsewhere")
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotKeptWarning)
@@ -101,9 +103,14 @@ def test_what_lies_is_not_used(behind: tuple[Any, str], tmp_path: Path, file: st
     assert store.problem(key) == ""
 
 
-def test_a_bucket_that_is_not_there_is_done_without(endpoint: str, tmp_path: Path) -> None:
-    store = ArtifactStore(tmp_path / "mine", behind="s3://nowhere/ours")
-    compiled(store)
+@pytest.mark.parametrize("url", ["s3://nowhere/ours", "s3://kernels/misspelled"])
+def test_where_no_store_is_that_is_told_and_done_without(
+    behind: tuple[Any, str], tmp_path: Path, url: str
+) -> None:
+    del behind
+    store = ArtifactStore(tmp_path / "mine", behind=url)
+    with pytest.warns(NotKeptWarning, match="no store is there"):
+        compiled(store)
     assert store.statistics().misses == 1
 
 
