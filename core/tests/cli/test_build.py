@@ -255,3 +255,11 @@ def test_the_place_is_judged_before_anything_is_built(
     captured = capsys.readouterr()
     assert "a folder is at" in captured.err
     assert "built" not in captured.err
+
+
+def test_a_target_that_no_program_is_for_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["vector_add", "--target", "sm_90a", "--target", "cpu"]
+    assert main(["build", *words, "-o", str(place), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)["error"]
+    assert "no program is in a language that is compiled for 'cpu'" in said["message"]
+    assert not place.exists()

@@ -273,6 +273,10 @@ for device in (1, 0):
     for found in (my_kernels.vector_add(a, a), my_kernels.vector_add(a, a, device=device),
                   my_kernels.vector_add(a, a, out=out)):
         assert found.device.index == device, found.device
+try:
+    my_kernels.vector_add(torch.ones(8, device="meta"), a)
+except ArgumentError as error:
+    assert "'a'" in str(error) and "meta" in str(error), error
 for wrong in ([], "moon"):
     try:
         my_kernels.vector_add(a, a, device=wrong)

@@ -121,7 +121,7 @@ def _wanted(
     Raises
     ------
     ProgramError
-        If something is a device image, or two programs have one name that cannot share it.
+        If something is a device image, two programs have one name that cannot share it, or nothing is for a target.
     """
     found: dict[str, list[BuildJob | Artifact]] = {}
     programs: dict[str, list[tuple[KernelProgram, set[str]]]] = {}
@@ -147,7 +147,20 @@ def _wanted(
             BuildJob(program=program, target=target or None, backend=backend, trust=trusted)
             for target, backend in _pairs_of(program, targets, backends)
         )
+    _check_targets(targets, [one for several in found.values() for one in several])
     return found
+
+
+def _check_targets(targets: Sequence[str], made: Sequence[BuildJob | Artifact]) -> None:
+    """Refuse a target that was named and that nothing would be for: it would be missing where it is loaded."""
+    served = {str(one.target if isinstance(one, BuildJob) else target_of(one)) for one in made}
+    idle = [target for target in targets if target and str(Target.parse(target)) not in served]
+    if idle:
+        raise ProgramError(
+            f"no program is in a language that is compiled for {shorten(idle[0])}; name the file of one that is, or "
+            "leave that target out",
+            field="target",
+        )
 
 
 def _can_share(program: KernelProgram, kinds: set[str], other: KernelProgram, its_kinds: set[str]) -> bool:

@@ -170,7 +170,7 @@ class _Built:
 
 def _check_words(name: str, version: int, license_id: str, cuda: str | None) -> None:
     if not _NAME.fullmatch(expect_text(name, "name", "the name of a kernel")):
-        expected = "lower-case letters, digits and '-', beginning with a letter, such as 'my-kernels'"
+        expected = "two or more lower-case letters, digits and '-', a letter first, no '-' last, such as 'my-kernels'"
         raise ArgumentValueError("name", shorten(name), expected)
     if not is_exactly(version, int):
         raise ArgumentTypeError("version", describe(version), "a number")

@@ -41,7 +41,7 @@ def _chosen(name: str, device: Any, *tensors: Any) -> trunnion.CompiledProgram:
     """Return the variant for the device of a call: the one that is named, else that of its first tensor."""
     if device is None:
         there = (getattr(tensor, "device", None) for tensor in tensors)
-        device = next((one for one in there if one is not None), None)
+        device = next((one for one in there if getattr(one, "type", None) in ("cuda", "cpu")), None)
     try:
         return _on(name, device)
     except TypeError:  # which something that has no hash is, too: the bundle says what is wrong with it
