@@ -163,7 +163,7 @@ def test_two_programs_of_one_name_are_refused(
     assert main(["build", *words]) == 1
     said = capsys.readouterr().err
     assert (
-        "is another program that is called 'vector_add', too: give it a name or a bundle of its own" in said
+        "is another program that is called 'vector_add', too, and both are for cuda: give it a name" in said
     )
 
 
@@ -200,16 +200,23 @@ def test_two_for_different_kinds_of_device_go_by_one_name(tmp_path: Path, place:
 
 
 @pytest.mark.parametrize(
-    ("language", "source", "length"), [("c++", CPU_SCALE, "m"), ("cuda", CUDA_SCALE + "// other", "n")]
+    ("other", "why"),
+    [
+        (
+            ("c++", CPU_SCALE, "m"),
+            "takes other parameters: parameter 0, 'x', has shape (m) and (n): give it a name",
+        ),
+        (("cuda", CUDA_SCALE + "// other", "n"), "both are for cuda: give it a name"),
+    ],
 )
 def test_others_of_one_name_are_refused(
-    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str], language: str, source: str, length: str
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str], other: tuple[str, str, str], why: str
 ) -> None:
     """One takes other parameters, as its length is called; one is for the same kind of device."""
     first = scale(tmp_path / "gpu.json", "cuda", CUDA_SCALE)
-    other = scale(tmp_path / "other.json", language, source, length)
-    assert main(["build", first, other, "--target", "sm_90a", "--target", "cpu", "-o", str(place)]) == 1
-    assert "those of one name are for different kinds of device" in capsys.readouterr().err.replace("\n", " ")
+    second = scale(tmp_path / "other.json", *other)
+    assert main(["build", first, second, "--target", "sm_90a", "--target", "cpu", "-o", str(place)]) == 1
+    assert why in capsys.readouterr().err.replace("\n", " ")
     assert not place.exists()
 
 

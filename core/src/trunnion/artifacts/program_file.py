@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
+from trunnion.model.expr import Expr
+from trunnion.model.expr_text import format_expr
 from trunnion.model.program import KernelProgram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trunnion.artifacts.artifact import Artifact
+    from trunnion.model.params import Param, Signature
 
-__all__ = ["PROGRAM_FILE", "program_of", "program_of_variants"]
+__all__ = ["PROGRAM_FILE", "program_of", "program_of_variants", "signature_difference"]
 
 PROGRAM_FILE: Final = "program.json"
 """The file of an artifact that holds the program that it was built from."""
@@ -53,9 +58,41 @@ def program_of_variants(name: str, artifacts: Iterable[Artifact]) -> KernelProgr
         If one of them holds no program.
     """
     first, *others = map(program_of, artifacts)
-    if any(other.signature != first.signature for other in others):
-        raise ProgramError(
-            f"the variants of {shorten(name)} take different parameters; give each signature a name of its own",
-            field="programs",
-        )
+    for other in others:
+        if other.signature != first.signature:
+            how = signature_difference(first.signature, other.signature)
+            raise ProgramError(
+                f"the variants of {shorten(name)} take different parameters; give each signature a name of its own: "
+                f"{how}",
+                field="programs",
+            )
     return first
+
+
+def signature_difference(one: Signature, other: Signature) -> str:
+    """Return the first thing in which two signatures differ, in words: what stands in the one, then in the other."""
+    for kind, mine, theirs in (
+        ("parameter", one.params, other.params),
+        ("output", one.outputs, other.outputs),
+    ):
+        for place, (here, there) in enumerate(zip_longest(mine, theirs)):
+            if here is None or there is None:
+                return f"{len(mine)} {kind}s and {len(theirs)}"
+            if type(here) is not type(there) or here.name != there.name:
+                return f"{kind} {place} is {_shown(here)} and {_shown(there)}"
+            for row in fields(here):
+                values = getattr(here, row.name), getattr(there, row.name)
+                if row.compare and values[0] != values[1]:
+                    shown = " and ".join(map(_said, values))
+                    return f"{kind} {place}, {shorten(here.name)}, has {row.name} {shown}"
+    return "they check other things"
+
+
+def _said(value: object) -> str:
+    """Return what a field of a parameter says: extents and strides as their author wrote them."""
+    extents = value if isinstance(value, tuple) and all(isinstance(one, Expr) for one in value) else None
+    return str(value) if extents is None else f"({', '.join(map(format_expr, extents))})"
+
+
+def _shown(param: Param) -> str:
+    return f"the {type(param).__name__.removesuffix('Param').lower()} {shorten(param.name)}"

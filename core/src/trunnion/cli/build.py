@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.program_file import signature_difference
 from trunnion.building import BuildJob, build_many
 from trunnion.built_program import target_of
 from trunnion.bundles.bundle import Bundle
@@ -132,11 +133,13 @@ def _wanted(
             raise ProgramError(f"{shorten(file)} is a device image: no program is in it")
         kinds = {target_of(subject.artifact).kind} if subject.artifact else _kinds_of(program)
         namesakes = programs.setdefault(program.name, [])
-        if not all(_can_share(program, kinds, *other) for other in namesakes):
-            raise ProgramError(
-                f"{shorten(file)} is another program that is called {shorten(program.name)}, too: give it a name or a "
-                "bundle of its own; those of one name are for different kinds of device, and take the same parameters"
-            )
+        for other, its_kinds in namesakes:
+            unlike = _unlike(program, kinds, other, its_kinds)
+            if unlike:
+                raise ProgramError(
+                    f"{shorten(file)} is another program that is called {shorten(program.name)}, too, and {unlike}: "
+                    "give it a name or a bundle of its own"
+                )
         namesakes.append((program, kinds))
         several = found.setdefault(program.name, [])
         if subject.artifact is not None:  # what is bundled is trusted as the bundle is
@@ -163,9 +166,15 @@ def _check_targets(targets: Sequence[str], made: Sequence[BuildJob | Artifact]) 
         )
 
 
-def _can_share(program: KernelProgram, kinds: set[str], other: KernelProgram, its_kinds: set[str]) -> bool:
-    """Return whether two programs can go by one name: they are one, or each is for other devices and called alike."""
-    return program == other or (kinds.isdisjoint(its_kinds) and program.signature == other.signature)
+def _unlike(program: KernelProgram, kinds: set[str], other: KernelProgram, its_kinds: set[str]) -> str:
+    """Return why two programs cannot go by one name; empty if they are one, or for other devices and called alike."""
+    if program == other:
+        return ""
+    if kinds & its_kinds:
+        return f"both are for {' and '.join(sorted(kinds & its_kinds))}"
+    if program.signature == other.signature:
+        return ""
+    return f"takes other parameters: {signature_difference(program.signature, other.signature)}"
 
 
 def _kinds_of(program: KernelProgram) -> set[str]:
