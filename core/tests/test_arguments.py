@@ -92,9 +92,10 @@ def test_preload_takes_what_a_call_takes(program):
     program.preload("cuda")
     with pytest.raises(ArgumentValueError, match="got 99, expected an integer, 0 to "):
         program.preload("cuda:99")
-    for wrong in (None, True, "cpu", 1.5):
+    program.preload(None)  # the thread's current one, as a call has it
+    for wrong in (True, "cpu", 1.5):
         with pytest.raises(
             ArgumentError,
-            match=r"argument 'device': got (NoneType|bool 'True'|'cpu'|float '1.5'), expected an ordinal",
+            match=r"argument 'device': got (bool 'True'|'cpu'|float '1.5'), expected an ordinal",
         ):
             program.preload(wrong)

@@ -270,13 +270,13 @@ def load(
 
 def _meant(given: object) -> str:
     """Return what lies there and how that is loaded, if it is a bundle's folder or a wheel; else an empty text."""
-    from trunnion.bundles.index import indices_in  # noqa: PLC0415 - as of bundles
-
     said = path_text(given)
     if said is None:
         return ""
     path = file_path(said)
-    with suppress(OSError):
+    with suppress(OSError):  # an error is being told: nothing else is, of what that one came from
+        from trunnion.bundles.index import indices_in  # noqa: PLC0415 - as of bundles
+
         if path.suffix == _WHEEL_SUFFIX and path.is_file():
             return f"{shorten(said)} is a wheel: install it with pip, and import the package that it brings"
         found = [] if (path / MANIFEST_NAME).exists() else indices_in(path)
