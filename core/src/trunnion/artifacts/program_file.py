@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
+from trunnion.messages import type_name
 from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
 from trunnion.model.program import KernelProgram
@@ -95,4 +96,4 @@ def _said(value: object) -> str:
 
 
 def _shown(param: Param) -> str:
-    return f"the {type(param).__name__.removesuffix('Param').lower()} {shorten(param.name)}"
+    return f"the {type_name(param).removesuffix('Param').lower()} {shorten(param.name)}"
