@@ -77,10 +77,7 @@ class Tiers:
                 continue
             try:
                 found = tier.read(key)
-            except (
-                ForeignError,
-                ArtifactError,
-            ) as error:  # and nothing else, which a signal's handler raised
+            except (ForeignError, ArtifactError) as error:  # what else comes, a signal's handler raised
                 cause = error.__cause__ if is_a(error, ForeignError) else error
                 said = tier.shown(f"{type_name(cause)}: {first_line(cause)}" if cause is not None else "")
                 tell(f"artifact {key[:12]} cannot be had from {tier.name}, and is built: {said}")
@@ -206,19 +203,15 @@ class UrlTier:
         ForeignError
             From what it raises, or if it does not answer.
         """
+        # Nobody else uses it meanwhile, nor after this: a thread that was given up may, and a connection may be lost.
+        connected, self._connected = self._connected, None
 
-        def call() -> _T:
-            connected = self._connected = self._connected or _connect(self._url)
-            files, root = connected
-            return question(files, f"{root.rstrip('/')}/{path}", most)
+        def call() -> tuple[tuple[Any, str], _T]:
+            files, root = known = connected or _connect(self._url)
+            return known, question(files, f"{root.rstrip('/')}/{path}", most)
 
-        try:
-            return _answer(call)
-        except ForeignError:
-            self._connected = (
-                None  # a thread that was given up may still use it, and a connection may be lost
-            )
-            raise
+        self._connected, found = _answer(call)
+        return found
 
 
 def _connect(url: str) -> tuple[Any, str]:

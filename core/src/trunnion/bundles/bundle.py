@@ -293,8 +293,8 @@ class Bundle(Mapping[str, CompiledProgram]):
         return kind, tuple(Fit(one, _lacks(one, kind, machine)) for one in variants)
 
     def _chosen(self, name: str, device: Any) -> Variant:
-        kind, machine = self._machine(device)
-        kind, fits = self._fits(name, (kind, machine))
+        asked = self._machine(device)
+        kind, fits = self._fits(name, asked)
         for fit in fits:
             if not fit.lacks:
                 return fit.variant
@@ -305,7 +305,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         raise DeviceRequirementError(
             f"a variant of {shorten(name)} that this machine can use",
             told or "none at all",
-            _remedy(name, kind, [fit.variant for fit in fits], machine),
+            _remedy(name, kind, [fit.variant for fit in fits], asked[1]),
         )
 
     def __repr__(self) -> str:

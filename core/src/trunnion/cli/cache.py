@@ -13,7 +13,8 @@ from trunnion.artifacts.eviction import Removed
 from trunnion.artifacts.explanation import program_name
 from trunnion.artifacts.location import is_kept_by_default
 from trunnion.artifacts.store import ArtifactStore
-from trunnion.cli.cache_explain import explain, store_at, store_root
+from trunnion.cli.cache_explain import explain
+from trunnion.cli.cache_store import store_at, store_root
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_table
 
 if TYPE_CHECKING:

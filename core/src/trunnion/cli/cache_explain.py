@@ -6,26 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trunnion.arguments import file_path
-from trunnion.artifacts.entries import has_entries
 from trunnion.artifacts.explanation import Difference, explain_key, program_name
-from trunnion.artifacts.location import VARIABLE, default_root, is_kept_by_default
+from trunnion.artifacts.location import VARIABLE, is_kept_by_default
 from trunnion.artifacts.manifest import artifact_key
-from trunnion.artifacts.store import ArtifactStore
+from trunnion.cli.cache_store import store_at, store_root
 from trunnion.cli.document import told
 from trunnion.cli.presentation import Report, print_line, print_table
 from trunnion.cli.subject import find_subject
 from trunnion.compilation import key_inputs
-from trunnion.errors import ArtifactError, ProgramError, shorten
+from trunnion.errors import ProgramError, shorten
 from trunnion.storage.remembered import writing_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from trunnion.artifacts.explanation import Explanation
 
-__all__ = ["explain", "store_at", "store_root"]
+__all__ = ["explain"]
 
 
 def explain(
@@ -58,34 +55,6 @@ def explain(
         **({"hit": False, "problem": f"the cache is switched off: {VARIABLE} is 0"} if off else {}),
     }
     return Report(document, lambda: _show(document, off=off))
-
-
-def store_at(folder: str) -> ArtifactStore | None:
-    """Return the store that is meant; None if this user has none yet. To look at one makes no folder.
-
-    Parameters
-    ----------
-    folder
-        Where somebody says that it is; empty: the user's.
-
-    Raises
-    ------
-    ArtifactError
-        If there is none in a folder that was named, or it cannot be used.
-    """
-    root = store_root(folder)
-    if has_entries(root):
-        return ArtifactStore(root)
-    if folder:
-        raise ArtifactError(
-            f"there is no store at {shorten(folder)}; name the folder that trunnion.compile was given as cache="
-        )
-    return None
-
-
-def store_root(folder: str) -> Path:
-    """Return where the store is, or would be, that `store_at` opens."""
-    return file_path(folder) if folder else default_root()
 
 
 def _document(found: Explanation | None) -> dict[str, Any]:

@@ -40,7 +40,7 @@ _PTX: Final = (b".v", b".t", b"//", b"/*")  # .version, .target and comments
 _UNKNOWN_CUDA: Final = (
     100,
     0,
-)  # what brings a version of PTX that nobody knows is newer than all that is simulated
+)  # brings each version of PTX that nobody knows: newer than all that is simulated
 _MAX_IMAGE: Final = 1 << 31
 
 

@@ -1,0 +1,44 @@
+"""Which store the commands of ``trunnion cache`` are about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.arguments import file_path
+from trunnion.artifacts.entries import has_entries
+from trunnion.artifacts.location import default_root
+from trunnion.artifacts.store import ArtifactStore
+from trunnion.errors import ArtifactError, shorten
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["store_at", "store_root"]
+
+
+def store_at(folder: str) -> ArtifactStore | None:
+    """Return the store that is meant; None if this user has none yet. To look at one makes no folder.
+
+    Parameters
+    ----------
+    folder
+        Where somebody says that it is; empty: the user's.
+
+    Raises
+    ------
+    ArtifactError
+        If there is none in a folder that was named, or it cannot be used.
+    """
+    root = store_root(folder)
+    if has_entries(root):
+        return ArtifactStore(root)
+    if folder:
+        raise ArtifactError(
+            f"there is no store at {shorten(folder)}; name the folder that trunnion.compile was given as cache="
+        )
+    return None
+
+
+def store_root(folder: str) -> Path:
+    """Return where the store is, or would be, that `store_at` opens."""
+    return file_path(folder) if folder else default_root()
