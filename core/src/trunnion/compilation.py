@@ -275,7 +275,7 @@ def _meant(given: object) -> str:
         return ""
     path = file_path(said)
     with suppress(OSError):  # an error is being told: nothing else is, of what that one came from
-        from trunnion.bundles.index import indices_in  # noqa: PLC0415 - as of bundles
+        from trunnion.bundles.index import indices_in  # noqa: PLC0415 - whoever compiles opens no bundle
 
         if path.suffix == _WHEEL_SUFFIX and path.is_file():
             return f"{shorten(said)} is a wheel: install it with pip, and import the package that it brings"

@@ -113,8 +113,8 @@ class Index:
     """The parts by name: one for each architecture."""
 
     def __post_init__(self) -> None:
-        used = {one.part for variants in self.programs.values() for one in variants}
-        if strays := used - self.parts.keys():
+        strays = {one.part for variants in self.programs.values() for one in variants} - self.parts.keys()
+        if strays:
             raise CorruptArtifactError("the index", f"names part {shorten(min(strays))}, and no file of it")
         for name in ("programs", "parts"):
             object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))
