@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from trunnion.errors import CorruptArtifactError
+from trunnion.sim.launch_attributes import LaunchAttributes
 from trunnion.sim.tensormap import TiledRequest, decode
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.expected import (
@@ -22,7 +24,7 @@ from trunnion.testing.rounding import SIZES, encode_float, is_nan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trunnion.sim.launch_attributes import LaunchAttributes, WindowAttribute
+    from trunnion.sim.launch_attributes import WindowAttribute
     from trunnion.sim.tensormap import Im2colRequest
     from trunnion.testing.expected import Expected, ExpectedNumber, ExpectedWindow, Kernel
     from trunnion.testing.harness import Harness
@@ -31,17 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["compare_launches", "compare_maps", "is_number", "locate_workspaces"]
 
 _Fields = tuple[object, ...]
-_WORDS = {"pdl": "programmatic_stream_serialization"}
-_FIELDS = (
-    "cluster",
-    "cooperative",
-    "pdl",
-    "priority",
-    "carveout",
-    "preferred_cluster",
-    "scheduling_policy",
-    "mem_sync_domain",
-)
+_WORDS = {"programmatic_stream_serialization": "pdl"}
+# What the driver decoded, so that none goes uncompared; a window has a comparison of its own.
+_SEEN = tuple(one.name for one in fields(LaunchAttributes) if one.name != "window")
 
 
 def locate_workspaces(expected: Sequence[ExpectedLaunch], got: Sequence[Launched]) -> dict[Address, int]:
@@ -122,7 +116,10 @@ def _differences(want: ExpectedLaunch, have: Launched, where: Mapping[Address, i
         ("dynamic shared memory", want.dynamic_smem_bytes, have.dynamic_smem_bytes),
         ("number of parameters", len(want.parameters), len(have.parameters)),
     ]
-    facts += [(field, said.get(field, ()), _numbers(have.attributes, field)) for field in _FIELDS]
+    facts += [
+        (_WORDS.get(one, one), said.get(_WORDS.get(one, one), ()), _numbers(have.attributes, one))
+        for one in _SEEN
+    ]
     for what, expected, got in facts:
         if expected != got:
             yield f"{what} is {got}, expected {expected}"
@@ -135,7 +132,7 @@ def _differences(want: ExpectedLaunch, have: Launched, where: Mapping[Address, i
 
 def _numbers(attributes: LaunchAttributes, field: str) -> tuple[int, ...]:
     """Return an attribute that a launch carries; a switch that is off is none."""
-    value = getattr(attributes, _WORDS.get(field, field))
+    value = getattr(attributes, field)
     if value is None or value is False:
         return ()
     return value if isinstance(value, tuple) else (int(value),)
