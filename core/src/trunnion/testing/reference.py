@@ -65,7 +65,6 @@ _MAJOR, _CLUSTERS_SINCE = "compute_capability_major", 9
 _THREADS = 1024
 _SMEM_LIMIT = 2**31 - 1
 _GEOMETRY = (ArgumentValueError,)
-_NULL = Constant(None)
 _POLICIES = {"default": 0, "spread": 1, "load_balancing": 2}
 _DOMAINS = {"default": 0, "remote": 1}
 
