@@ -36,6 +36,7 @@ from trunnion.errors import (
 )
 from trunnion.image.ptx import least_cuda, read_ptx
 from trunnion.toolchain import processor
+from trunnion.toolchain.device import Absence
 
 HOPPER, AMPERE = "sm_90a", "sm_80"
 ADD = examples.load("vector_add").program
@@ -161,7 +162,7 @@ def test_a_library_launches_from_a_bundle(tmp_path, artifacts, simulator):
     ("capability", "target"), [((9, 0), "cuda:sm_90a"), ((8, 0), "cuda:sm_80"), ((8, 9), "cuda:sm_80")]
 )
 def test_the_device_decides(written, monkeypatch, capability, target):
-    monkeypatch.setattr(conditions, "device_capability", lambda _: capability)
+    monkeypatch.setattr(conditions, "find_device", lambda _: capability)
     assert str(Bundle.open(written)["add"].target) == target
 
 
@@ -172,12 +173,13 @@ def test_the_device_decides(written, monkeypatch, capability, target):
             (10, 0),
             "is for sm_80, and device 0 is sm_100a; build one for it (target='sm_100a'), or .*on('add', device)",
         ),
-        (None, "there is no device 0; name a device that is there"),
+        (Absence.DEVICE, "there is no device 0; name a device that is there"),
+        (Absence.START, "the driver does not start; trunnion doctor says"),
+        (Absence.FORKED, "this process was forked from one that had used CUDA; start processes by spawn"),
     ],
 )
 def test_where_nothing_fits_it_says_what_is_lacking(written, monkeypatch, capability, said):
-    monkeypatch.setattr(conditions, "device_capability", lambda _: capability)
-    monkeypatch.setattr(conditions, "has_driver", lambda: True)
+    monkeypatch.setattr(conditions, "find_device", lambda _: capability)
     with pytest.raises(DeviceRequirementError) as caught:
         Bundle.open(written)["add"]
     for part in said.split(".*"):
@@ -211,7 +213,7 @@ def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
     trunnion.write_bundle(tmp_path / "x.trn", {"add": [ptx, artifacts["nvrtc", HOPPER]]})
     bundle = Bundle.open(tmp_path / "x.trn")
     for capability, kind in (((9, 0), "cubin"), ((12, 0), "ptx")):
-        monkeypatch.setattr(conditions, "device_capability", lambda _, here=capability: here)
+        monkeypatch.setattr(conditions, "find_device", lambda _, here=capability: here)
         opened = Bundle.open(tmp_path / "x.trn")
         assert list(opened["add"].artifact.images) == [kind]
     assert len(bundle.fits("add")) == 2
@@ -315,7 +317,7 @@ def mixed(tmp_path, artifacts, on_cpu):
 
 def there(monkeypatch, capability, count=1):
     monkeypatch.setattr(
-        conditions, "device_capability", lambda device: capability if device < count else None
+        conditions, "find_device", lambda device: capability if device < count else Absence.DEVICE
     )
 
 
@@ -338,12 +340,12 @@ def test_on_a_gpu_the_choice_is_among_variants_for_cuda(mixed, monkeypatch):
 
 
 def test_without_a_gpu_what_is_for_the_cpu_is_taken(mixed, monkeypatch):
-    there(monkeypatch, None)
+    there(monkeypatch, Absence.DEVICE)
     assert targets(mixed, "both") == ["cpu"]
     assert mixed["both"] is mixed["cpu"]
 
 
-@pytest.mark.parametrize("capability", [(9, 0), (8, 0), None])
+@pytest.mark.parametrize("capability", [(9, 0), (8, 0), Absence.DEVICE])
 @pytest.mark.parametrize("device", ["cpu", "cpu:0", torch.device("cpu")])
 def test_the_cpu_can_be_asked_for_anywhere(mixed, monkeypatch, capability, device):
     there(monkeypatch, capability)
@@ -353,7 +355,7 @@ def test_the_cpu_can_be_asked_for_anywhere(mixed, monkeypatch, capability, devic
         mixed.on("cuda", device)
 
 
-@pytest.mark.parametrize("capability", [(9, 0), None])
+@pytest.mark.parametrize("capability", [(9, 0), Absence.DEVICE])
 @pytest.mark.parametrize("name", ["both", "cpu"])
 @pytest.mark.parametrize("device", [7, "cuda:7", torch.device("cuda", 7)])
 def test_a_device_that_is_not_there_gets_no_program_for_the_cpu(mixed, monkeypatch, capability, name, device):
@@ -364,8 +366,7 @@ def test_a_device_that_is_not_there_gets_no_program_for_the_cpu(mixed, monkeypat
 
 
 def test_without_a_driver_that_is_what_is_said(written, monkeypatch):
-    there(monkeypatch, None)
-    monkeypatch.setattr(conditions, "has_driver", lambda: False)
+    monkeypatch.setattr(conditions, "find_device", lambda _: Absence.DRIVER)
     for device in (None, 0, 7):
         with pytest.raises(
             DeviceRequirementError, match=r"there is no NVIDIA driver; .*install the NVIDIA driver"
@@ -374,6 +375,15 @@ def test_without_a_driver_that_is_what_is_said(written, monkeypatch):
         assert "name a device" not in str(caught.value)
     with pytest.raises(DeviceRequirementError, match="target='cpu'"):
         Bundle.open(written).on("add", "cpu")
+
+
+def test_in_the_child_of_a_fork_no_program_for_the_cpu_stands_in(mixed, monkeypatch):
+    monkeypatch.setattr(conditions, "find_device", lambda _: Absence.FORKED)
+    with pytest.raises(
+        DeviceRequirementError, match=r"was forked .*start processes by spawn.*'both', 'cpu'\)"
+    ):
+        mixed["both"]
+    assert mixed["cpu"].target.kind == "cpu"
 
 
 # Where the backend alone is lacking ---------------------------------------------------------------------------------

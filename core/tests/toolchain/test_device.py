@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from trunnion.toolchain import device
-from trunnion.toolchain.device import arch_of, device_arch, device_capability, has_driver
+from trunnion.toolchain.device import Absence, arch_of, device_arch, find_device
 
 ASKED = {75: 9, 76: 0}
-NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 INVALID = 101  # CUDA_ERROR_INVALID_DEVICE
 
 
@@ -59,16 +58,22 @@ def found(monkeypatch):
 
 def test_a_device(found):
     found(driver())
-    assert (device_capability(), device_arch()) == ((9, 0), "sm_90a")
+    assert (find_device(), device_arch()) == ((9, 0), "sm_90a")
     assert device_arch(1) is None
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [driver(init=NO_DEVICE), driver(devices=0), driver(attribute=1), OSError("no libcuda")],
-    ids=["cuInit fails", "no device", "no answer", "no libcuda"],
+    ("answer", "absence"),
+    [
+        (driver(init=100), Absence.DEVICE),  # CUDA_ERROR_NO_DEVICE
+        (driver(init=3), Absence.FORKED),  # CUDA_ERROR_NOT_INITIALIZED
+        (driver(init=999), Absence.START),  # CUDA_ERROR_UNKNOWN
+        (driver(devices=0), Absence.DEVICE),
+        (driver(attribute=1), Absence.DEVICE),
+        (OSError("no libcuda"), Absence.DRIVER),
+    ],
 )
-def test_no_driver_or_no_device(found, answer):
+def test_no_driver_or_no_device(found, answer, absence):
     found(answer)
+    assert find_device() is absence
     assert device_arch() is None
-    assert has_driver() is not isinstance(answer, OSError)

@@ -26,11 +26,12 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.messages import describe, quoted, spelled
-from trunnion.model.plan.refusals import NO_DRIVER
+from trunnion.model.plan.refusals import AFTER_FORK, NO_DRIVER
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry, usual_distribution
 from trunnion.signing.message import ARTIFACT, BUNDLE
 from trunnion.signing.vouching import Vouching
+from trunnion.toolchain.device import Absence
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ __all__ = ["Bundle", "Fit", "verified_digest"]
 
 _ARCHIVE = b"PK"
 _CPU, _CUDA = "cpu", "cuda"
+_WITHOUT_DEVICE = {
+    Absence.DRIVER: NO_DRIVER("").hint,
+    Absence.START: "trunnion doctor says what is wrong with it",
+    Absence.FORKED: AFTER_FORK,
+    Absence.DEVICE: "name a device that is there, by its number from 0; trunnion doctor says which there are",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,8 +295,8 @@ class Bundle(Mapping[str, CompiledProgram]):
             raise UnknownProgramError(text(name) or describe(name), self.index.programs)
         kind, machine = asked
         # Whoever has a GPU calls with its tensors: no program for the CPU, which refuses them, stands in for CUDA's.
-        if not kind and any(one.kind == _CUDA for one in variants) and machine.capability is not None:
-            kind = _CUDA
+        if not kind and any(one.kind == _CUDA for one in variants):
+            kind = _CUDA if machine.arch or machine.capability is Absence.FORKED else ""
         return kind, tuple(Fit(one, _lacks(one, kind, machine)) for one in variants)
 
     def _chosen(self, name: str, device: Any) -> Variant:
@@ -420,11 +427,11 @@ def _remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine)
     if alone:
         return _installation(alone, machine)
     others = {one.kind for one in variants} - {kind}
-    arch = _CPU if kind == _CPU else machine.arch
-    if not arch:
-        there = "name a device that is there, by its number from 0; trunnion doctor says which there are"
+    gone = None if kind == _CPU else machine.capability
+    if isinstance(gone, Absence):
         cpu = f"; the variant for the CPU is .on({shorten(name)}, 'cpu')" if kind and _CPU in others else ""
-        return (there if machine.has_driver else NO_DRIVER("").hint) + cpu
+        return _WITHOUT_DEVICE[gone] + cpu
+    arch = _CPU if kind == _CPU else machine.arch
     other = "'cpu'" if others == {_CPU} else "device"
     ask = f".on({shorten(name)}, {other})"
     return f"build one for it (target={quoted(arch)}), or ask for another device's, which is {ask}"

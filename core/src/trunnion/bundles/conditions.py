@@ -23,7 +23,7 @@ from trunnion.image.ptx import least_cuda, read_ptx
 from trunnion.image.shared_object import elf_machine, is_shared_object, needed_versions
 from trunnion.image.target import can_assemble, can_run
 from trunnion.selection import load_part
-from trunnion.toolchain.device import arch_of, device_capability, has_driver
+from trunnion.toolchain.device import Absence, arch_of, find_device
 from trunnion.toolchain.driver import installed_driver
 from trunnion.toolchain.processor import LEVELS, lacking_features, level_features
 
@@ -84,19 +84,14 @@ class Machine:
         self.device, self.registry = device, registry
 
     @functools.cached_property
-    def capability(self) -> tuple[int, int] | None:
-        """The device's compute capability; None if there is no driver or no such device."""
-        return device_capability(self.device)
+    def capability(self) -> tuple[int, int] | Absence:
+        """The device's compute capability, or why there is no such device."""
+        return find_device(self.device)
 
     @property
     def arch(self) -> str:
         """The device's real architecture, such as ``"sm_90a"``; empty if there is none."""
-        return arch_of(self.capability) if self.capability else ""
-
-    @functools.cached_property
-    def has_driver(self) -> bool:
-        """Whether there is a driver, of NVIDIA or simulated."""
-        return has_driver()
+        return "" if isinstance(self.capability, Absence) else arch_of(self.capability)
 
     @functools.cached_property
     def driver(self) -> tuple[int, int] | None:
@@ -115,11 +110,10 @@ class Machine:
 
 
 def _of_device(machine: Machine, arch: str, fits: Callable[[str, tuple[int, int]], bool]) -> str:
-    if machine.capability is None:
-        missing = (
-            f"there is no device {machine.device}" if machine.has_driver else "there is no NVIDIA driver"
-        )
-        return f"it is for {shorten(arch)}, and {missing}"
+    if isinstance(machine.capability, Absence):
+        gone = machine.capability
+        why = f"there is no device {machine.device}" if gone is Absence.DEVICE else gone.value
+        return f"it is for {shorten(arch)}, and {why}"
     if not _ARCH.fullmatch(arch):
         return f"this trunnion does not know the architecture {shorten(arch)}"
     here = f"device {machine.device} is {machine.arch}"

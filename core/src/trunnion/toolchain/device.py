@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 from typing import Final
 
-__all__ = ["arch_of", "device_arch", "device_capability", "has_driver"]
+__all__ = ["Absence", "arch_of", "device_arch", "find_device"]
 
 _SONAME: Final = "libcuda.so.1"
+_NOT_INITIALIZED, _NO_DEVICE = 3, 100  # CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_NO_DEVICE
 _ATTRIBUTES: Final = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
 _FIRST_ACCELERATED: Final = (9, 0)
 
@@ -26,6 +28,15 @@ def arch_of(capability: tuple[int, int]) -> str:
     return f"sm_{major}{minor}{'a' if capability >= _FIRST_ACCELERATED else ''}"
 
 
+class Absence(enum.Enum):
+    """Why there is no device, in words."""
+
+    DRIVER = "there is no NVIDIA driver"
+    START = "the driver does not start"
+    FORKED = "this process was forked from one that had used CUDA"
+    DEVICE = "there is no such device"
+
+
 def device_arch(ordinal: int = 0) -> str | None:
     """Return the architecture of a device, as `arch_of` names it; None if there is no driver or no such device.
 
@@ -36,19 +47,16 @@ def device_arch(ordinal: int = 0) -> str | None:
     ordinal
         The device, counted from 0.
     """
-    capability = device_capability(ordinal)
-    return None if capability is None else arch_of(capability)
+    capability = find_device(ordinal)
+    return None if isinstance(capability, Absence) else arch_of(capability)
 
 
-def has_driver() -> bool:
-    """Return whether there is a driver that can be loaded, the simulated one included; it is not initialised."""
-    return _driver() is not None
+def find_device(ordinal: int = 0) -> tuple[int, int] | Absence:
+    """Return the compute capability of a device, or why there is none.
 
-
-def device_capability(ordinal: int = 0) -> tuple[int, int] | None:
-    """Return the compute capability of a device; None if there is no driver or no such device.
-
-    Initialises the driver (``cuInit``) and makes no context.
+    Initialises the driver (``cuInit``) and makes no context. In the child of a fork `cuInit
+    <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html>`_ answers
+    ``CUDA_ERROR_NOT_INITIALIZED``, if it was called before.
 
     Parameters
     ----------
@@ -57,13 +65,16 @@ def device_capability(ordinal: int = 0) -> tuple[int, int] | None:
     """
     driver = _driver()
     if driver is None:
-        return None
+        return Absence.DRIVER
+    status = driver.cuInit(0)
+    if status:
+        return {_NOT_INITIALIZED: Absence.FORKED, _NO_DEVICE: Absence.DEVICE}.get(status, Absence.START)
     device, numbers = ctypes.c_int(), (ctypes.c_int(), ctypes.c_int())
-    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), ordinal):
-        return None
+    if driver.cuDeviceGet(ctypes.byref(device), ordinal):
+        return Absence.DEVICE
     for attribute, number in zip(_ATTRIBUTES, numbers, strict=True):
         if driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, device):
-            return None
+            return Absence.DEVICE
     major, minor = (number.value for number in numbers)
     return major, minor
 
