@@ -42,8 +42,8 @@ def main() -> int:
     start = time.monotonic()
     now = "-".join([revision(), *options.laws])  # what few laws say is no verdict of all
     records = Records(options.folder / f"verdicts-{now}.jsonl")
-    if options.keep_killed:
-        _keep_killed(options.folder, records)
+    if options.keep:
+        _keep(options.folder, records)
     tried = []
     with contextlib.ExitStack() as stack:
         shards = [
@@ -81,9 +81,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--draw", action="store_true", help="only draw the sample")
     parser.add_argument(
-        "--keep-killed",
+        "--keep",
         action="store_true",
-        help="take what other sources' laws killed for killed, if the mutated file is the same",
+        help="take the verdicts that stand under other sources, if the mutated file is the same",
     )
     return parser.parse_args()
 
@@ -119,10 +119,11 @@ def _fits(mutant: Mutant) -> bool:
     return True
 
 
-def _keep_killed(folder: Path, records: Records) -> None:
-    for file in sorted(folder.glob("verdicts-*.jsonl"), key=lambda file: file.stat().st_mtime_ns):
+def _keep(folder: Path, records: Records) -> None:
+    """Take other sources' verdicts of the same mutants, the newest of each."""
+    for file in sorted(folder.glob("verdicts-*.jsonl"), key=lambda file: -file.stat().st_mtime_ns):
         for verdict in Records(file).verdicts.values():
-            if verdict.status != "survived" and verdict.id not in records.verdicts:
+            if verdict.id not in records.verdicts:
                 records.add(verdict)
 
 

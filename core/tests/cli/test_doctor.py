@@ -290,5 +290,7 @@ def test_the_real_thing_imports_nothing_heavy_and_loads_no_driver() -> None:
 def test_without_a_compiler_it_says_that_what_was_built_elsewhere_launches(
     compilers: tuple[bool, ...], codes: list[str]
 ) -> None:
-    rows = [{"role": "backend", "usable": False}, *({"role": "compiler", "usable": one} for one in compilers)]
+    rows = [{"role": "backend", "usable": False, "compiles": False}]
+    rows += [{"role": "device compiler", "usable": one, "compiles": True} for one in compilers]
+    rows += [{"role": "device compiler", "usable": True, "compiles": False}]  # it only takes finished images
     assert [one.code for one in _about_plugins(rows, [])] == codes

@@ -30,7 +30,7 @@ from trunnion.cli.presentation import (
     usable_text,
 )
 from trunnion.contract.diagnosis import Diagnosis, Finding, Severity
-from trunnion.contract.spec import called
+from trunnion.contract.spec import CompilerSpec, called
 from trunnion.messages import type_name, visible
 from trunnion.registry import Unavailable
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from trunnion.contract.diagnosis import Component
-    from trunnion.contract.spec import BackendSpec, CompilerSpec
+    from trunnion.contract.spec import BackendSpec
     from trunnion.registry import PluginInfo
 
 __all__ = ["diagnose", "doctor"]
 
 _HELPER: Final = "the call helper"  # which no plugin can be called
-_SAID = ("findings", "components")
+_SAID = ("compiles", "findings", "components")
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -162,11 +162,13 @@ def _roles(plugin: PluginInfo) -> Iterator[dict[str, Any]]:
     for role, spec, availability in roles:
         if spec is not None and availability is not None:
             found = diagnose(spec)
+            texts = isinstance(spec, CompilerSpec) and not all(map(spec.is_binary, spec.languages))
             yield {
                 "name": plugin.name,
                 "role": role,
                 "distribution": f"{plugin.distribution} {plugin.version}".strip(),
                 "usable": availability.usable and found.healthy,
+                "compiles": texts,  # and does not only take what was compiled
                 "targets": sorted(spec.targets),
                 "unusable": dict(availability.unusable),
                 "detail": availability.detail,
@@ -179,10 +181,12 @@ def _about_plugins(roles: list[dict[str, Any]], unavailable: list[dict[str, Any]
     if not any(row["role"] == "backend" for row in roles):
         advice = "pip install 'trunnion[all]'"
         yield Finding(Severity.ERROR, "no-backend", "no backend is installed that can be loaded", advice)
-    compilers = [row["usable"] for row in roles if row["role"] != "backend"]
+    compilers = [row["usable"] for row in roles if row["compiles"]]
     if compilers and not any(compilers):
         summary = "nothing can be compiled here; what was built elsewhere loads and launches all the same"
-        yield Finding(Severity.INFO, "loads-only", summary, "trunnion.load, or install what a compiler lacks")
+        yield Finding(
+            Severity.INFO, "loads-only", summary, "trunnion.load it, or install what a compiler lacks"
+        )
     for one in unavailable:
         summary = f"plugin {one['name']} ({one['distribution']}) cannot be loaded: {one['reason']}"
         yield Finding(Severity.WARNING, "plugin-unavailable", summary, "mend, update or uninstall it")
