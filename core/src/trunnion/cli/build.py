@@ -218,10 +218,16 @@ def _built(jobs: Sequence[BuildJob], processes: int) -> list[Artifact]:
 
 
 def _failed(errors: Sequence[Exception]) -> Report:
+    """Report why nothing was written. What several builds say alike is shown once, with the notes that name each."""
     reports = [error_report(error, traceback=False) for error in errors]
+    alike: dict[tuple[type[Exception], str], Exception] = {}
+    for error in errors:
+        first = alike.setdefault((type(error), str(error)), error)
+        for note in getattr(error, "__notes__", ()) if first is not error else ():
+            first.add_note(note)
 
     def show() -> None:
-        for report in reports:
-            report.show()
+        for error in alike.values():
+            error_report(error, traceback=False).show()
 
     return Report({"errors": [report.document["error"] for report in reports]}, show, 1)
