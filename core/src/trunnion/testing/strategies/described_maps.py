@@ -75,6 +75,9 @@ def _boxes() -> Iterator[DescribedMap]:
     for extent in (256, 272):
         broken = _unless(extent == 256, "each box dimension")  # noqa: PLR2004 - the documented limit
         yield DescribedMap("tiled", (300, 512), {"box_dim": (1, extent)}, broken)
+    for extent in (8, 16, 24):
+        broken = _unless(extent == 16, "a multiple of 16 bytes")  # noqa: PLR2004 - the documented chunk
+        yield DescribedMap("tiled", (300, 512), {"box_dim": (8, extent)}, broken)
 
 
 def _steps() -> Iterator[DescribedMap]:

@@ -516,7 +516,7 @@ def operations(draw: st.DrawFn) -> Series:
     return Series(_program(params, KernelLaunch("k", made, _ONES, _ONES)), calls)
 
 
-_ROWS: Final = 12
+_ROWS: Final = 16
 _DIVIDING: Final = (Op.FLOORDIV, Op.MOD, Op.CEILDIV)
 _BITS: Final = (Op.AND, Op.OR, Op.XOR, Op.GCD, *_SHIFTING)
 _NARROWED: Final = (Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, *_BITS, *_DIVIDING, *_DIVIDING)
@@ -530,9 +530,10 @@ def narrow_operations(draw: st.DrawFn) -> Series:
     that: whoever proves from the bounds that it fits, and errs by one, passes another number.
     """
     made, params, edges, inner = [], [], [], []
+    ops = choose(draw, (_NARROWED, _BITS))
     for index in range(_ROWS):
-        op = choose(draw, _NARROWED)
-        a, b = _narrow(draw, f"a{index}"), _narrow(draw, f"b{index}", -1 if op.shifts else -3)
+        op = choose(draw, ops)
+        a, b = _narrow(draw, f"a{index}"), _narrow(draw, f"b{index}", counts=op.shifts)
         shifted, edge, other = _at_the_end(draw, binary(op, a, b), (a, b))
         made.append(shifted.cast("int8"))
         params += [ScalarParam(f"s{symbol.name}", dtype("int64"), symbol) for symbol in (a, b)]
@@ -543,10 +544,13 @@ def narrow_operations(draw: st.DrawFn) -> Series:
     return Series(_program(params, KernelLaunch("k", tuple(made), _ONES, _ONES)), calls)
 
 
-def _narrow(draw: st.DrawFn, name: str, least: int = -3) -> Symbol:
-    low = choose(draw, range(least, 3))
-    # No divisor is 0 in every call, and no shift goes by less than 0 in every call.
-    return Symbol(name, min=low, max=low + choose(draw, (1, 2, 5)))
+_SIGNED: Final = ((-4, -1), (-6, 0), (-3, 2), (-1, 5), (0, 3), (1, 3))
+"""Bounds of numbers of either sign and of both, with 0 and without: none that is 0 in every call, as a divisor."""
+
+
+def _narrow(draw: st.DrawFn, name: str, *, counts: bool = False) -> Symbol:
+    low, high = choose(draw, _SIGNED[-3:] if counts else _SIGNED)
+    return Symbol(name, min=low, max=high)
 
 
 def _at_the_end(
@@ -559,7 +563,7 @@ def _at_the_end(
         with suppress(UncomputableError):
             values[pair] = evaluate(made, dict(zip((a.name, b.name), pair, strict=True)))
     least, greatest = min(values.values()), max(values.values())
-    beyond = draw(st.integers(0, 1)) if least < greatest else 0
+    beyond = choose(draw, (1, 1, 0)) if least < greatest else 0
     up = draw(st.booleans())
     end, inside = (greatest, least) if up else (least, greatest)
     low, high = integer_range("int8")

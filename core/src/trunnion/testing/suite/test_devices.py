@@ -174,18 +174,31 @@ def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) 
             harness.require(got == {expected.device} == {device}, f"launched on {got}, expected {device}")
 
 
-@law("N4", given=_any)
-def fresh_thread(harness: Harness, scenario: Scenario) -> None:
+def _to_write(harness: Harness) -> st.SearchStrategy[Any]:
+    """Return calls, many of which write to memory before they launch: that takes a context on any stream."""
+    writing = (Capability.OUTPUT_FILL, Capability.WORKSPACE, Capability.MODULE_VARIABLES)
+    written = [one for one in writing if one in harness.capabilities]
+    return st.one_of(_any(harness), *(scenarios(harness.capabilities, (one,)) for one in written))
+
+
+@law("N4", given=lambda harness: st.tuples(_to_write(harness), st.booleans(), st.booleans()))
+def fresh_thread(harness: Harness, example: tuple[Scenario, bool, bool]) -> None:
     """A call from a thread that never used the driver launches on the tensors' device, the second one too."""
+    scenario, named, into = example
     failures: list[BaseException] = []
     moved = Scenario(scenario.program, moved_to(scenario.call, 1))
     told = expect(moved.program, moved.call.imagined())
     assume(not isinstance(told, Refused) and told.launches)
+    # Whoever makes a tensor uses the driver: so all are made here, the outputs too where nothing else is to be had.
+    call = (
+        harness.with_destinations(moved.call, told) if into and not isinstance(told, Refused) else moved.call
+    )
+    given = harness.given(call, stream=harness.simulator.new_stream(1) if named else 0)
     with harness.loaded(scenario.program) as loaded:
 
         def work() -> None:
             try:
-                facts, observed = harness.call(loaded, moved.call, stream=0)
+                facts, observed = harness.call_with(loaded, given)
                 expected = expect(moved.program, facts)
                 if not isinstance(expected, Refused):
                     check_expected(harness, moved.program, facts, (expected, observed))
