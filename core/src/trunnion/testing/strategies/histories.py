@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trunnion.model.launch import Argument
     from trunnion.model.memory import Memory
 
-__all__ = ["COLUMNS", "TWIN", "history_programs", "number_program", "plain_program"]
+__all__ = ["COLUMNS", "TWIN", "history_programs", "number_program", "plain_program", "sized_program"]
 
 TWIN: Final = "twin"
 """The parameter that takes a tensor like that of ``x``."""
@@ -42,7 +42,6 @@ _ROWS: Final = 8
 _ONES: Final = (Const(1), Const(1))
 _MOSTLY: Final = (False, *(True,) * 7)  # the first is the simplest
 _HALF: Final = (True, False)
-_NEVER: Final = (False,)
 _SELDOM: Final = (False, False, True)  # what one rare thing keeps a launcher from doing, it does without it
 _REALS: Final = tuple(kind for kind in FORMATS if FORMATS[kind].signed)
 _OF_TENSORS: Final = ("float32", "int32", "float16", "int8", "bfloat16", "int64")
@@ -141,6 +140,18 @@ def number_program(capabilities: Iterable[Capability]) -> KernelProgram:
     return KernelProgram("numbers", Signature((x, *params)), (CODE,), launches)
 
 
+def sized_program() -> KernelProgram:
+    """Return a program whose only number stands under a symbol, and sizes a launch together with the device.
+
+    What follows from the device alone may be kept for the next call; what follows from this number may not.
+    """
+    k = Symbol("k", max=256)
+    x = TensorParam("x", dtype("float32"), (Const(_ROWS),))
+    grid = minimum(k * 4 + 1, device.multiprocessor_count)
+    launch = KernelLaunch("sized", (x, (k * 3 + 1).cast("int32")), (grid, *_ONES), (Const(32), *_ONES))
+    return KernelProgram("sized", Signature((x, ScalarParam("k", dtype("int32"), k))), (CODE,), (launch,))
+
+
 _OPTIONAL: Final = tuple(
     Capability(name)
     for name in (
@@ -169,10 +180,8 @@ def _params(draw: st.DrawFn, declared: frozenset[Capability], wanted: set[Capabi
         params.append(TensorParam(TWIN, dtype("float32"), (n, Const(COLUMNS)), strides=strides, alignment=16))
     if dynamic:
         params.append(ScalarParam("k", dtype("int32"), Symbol("k", max=256)))
-    # Else all numbers stand under symbols: what follows from those of a call must not be kept for the next.
-    likely = choose(draw, (_MOSTLY, _MOSTLY, _NEVER))
     for name, kinds in (("f", _REALS), ("i", INTEGERS), ("b", ("bool",)), ("z", _OF_COMPLEX)):
-        if choose(draw, likely):
+        if choose(draw, _MOSTLY):
             params.append(ScalarParam(name, dtype(choose(draw, kinds))))
     if Capability.POINTER_PARAMS in wanted:
         params.append(PointerParam("p", nullable=True, alignment=16))

@@ -24,7 +24,12 @@ from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies.choices import choose
-from trunnion.testing.strategies.histories import history_programs, number_program, plain_program
+from trunnion.testing.strategies.histories import (
+    history_programs,
+    number_program,
+    plain_program,
+    sized_program,
+)
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -80,7 +85,10 @@ def _differ(harness: Harness, history: History) -> None:
 @st.composite
 def _numbers(draw: st.DrawFn, harness: Harness) -> History:
     """Draw numbers that differ, of every type, after calls that differ in nothing."""
-    program = number_program(harness.capabilities)
+    sized = (
+        choose(draw, _SOME) and {Capability.DEVICE_FACTS, Capability.DYNAMIC_SHAPES} <= harness.capabilities
+    )
+    program = sized_program() if sized else number_program(harness.capabilities)
     steps = [
         Step(change.name, place + draw(st.integers(0, 5)) * len(places))
         for change in NUMBERS
