@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from trunnion.artifacts.artifact import Artifact
 
-INPUTS = {"program": "p"}
+INPUTS = {"name": "p"}
 KEY = artifact_key(INPUTS)
 
 
@@ -126,7 +126,7 @@ def test_a_url_is_read_by_fsspec(memory: str, artifact: Artifact, build: Builds,
     store = ArtifactStore(tmp_path / "store", behind=memory)
     assert store.get_or_build(KEY, build) == artifact
     assert build.count == 0
-    other = {"program": "q"}
+    other = {"name": "q"}
     built = store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
     assert built.manifest.key_inputs == other
 
@@ -163,7 +163,7 @@ def _append(place: Path) -> None:
 
 
 def _replace(place: Path) -> None:
-    other = place.parent / artifact_key({"program": "other"})
+    other = place.parent / artifact_key({"name": "other"})
     shutil.rmtree(place)
     shutil.copytree(other, place)
 
@@ -182,7 +182,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 def test_what_is_damaged_is_built_and_told(
     kind: str, damage: str, behind: Path, build: Builds, tmp_path: Path
 ) -> None:
-    other = {"program": "other"}
+    other = {"name": "other"}
     ArtifactStore(behind).get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
     DAMAGES[damage](behind / "entries" / KEY)
     url = f"memory://{tmp_path}"
@@ -237,11 +237,11 @@ def test_a_server_that_is_not_there_is_done_without_for_a_while(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         store.get_or_build(KEY, build, anew=True)
-        other = {"program": "other"}
+        other = {"name": "other"}
         store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
         assert Broken.asked == 1
     now[0] += tiers.REST_SECONDS
-    third = {"program": "third"}
+    third = {"name": "third"}
     with pytest.warns(NotKeptWarning):
         store.get_or_build(artifact_key(third), lambda _: build.artifact.keyed(third))
     assert Broken.asked == 2
@@ -302,7 +302,7 @@ def test_who_connects_at_once_is_asked_when_something_is_sought(
     assert Broken.asked == 0
     with pytest.warns(NotKeptWarning, match="ConnectionRefusedError"):
         assert store.get_or_build(KEY, build) == build.artifact
-    other = {"program": "other"}
+    other = {"name": "other"}
     store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
     assert Broken.asked == 1
 

@@ -15,6 +15,7 @@ from trunnion.arguments import file_path
 from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact, read_manifest
 from trunnion.artifacts.entries import KEY, MARK_SECONDS, entries_in
 from trunnion.artifacts.eviction import MOST_AGE_SECONDS, MOST_BYTES, Eviction, Limits
+from trunnion.artifacts.fitting import misfit
 from trunnion.artifacts.location import VARIABLE, default_root
 from trunnion.artifacts.publish import publish
 from trunnion.artifacts.statistics import StoreStatistics, tally
@@ -353,7 +354,7 @@ class ArtifactStore:
         Raises
         ------
         CorruptArtifactError
-            If it is not whole, or not of this key.
+            If it is not whole, or not what the key says.
         UntrustedArtifactError
             If others could have written it.
         """
@@ -372,8 +373,9 @@ class ArtifactStore:
             if error.errno != errno.ELOOP:
                 raise _RefusedError(error) from error
             raise CorruptArtifactError(str(place), "is a link that leads to itself") from error
-        if artifact.manifest.key != key:
-            raise CorruptArtifactError(str(place), f"is of key {shorten(artifact.manifest.key)}")
+        problem = misfit(artifact, key)
+        if problem:
+            raise CorruptArtifactError(str(place), problem)
         return artifact
 
     def _read_or_set_aside(self, key: str) -> Artifact | None:
@@ -464,9 +466,10 @@ def _built(key: str, build: Callable[[Path], Artifact]) -> Artifact:
         artifact = build(scratch)
     if not is_a(artifact, Artifact):
         raise ArtifactError(f"got {type_name(artifact)} from build, expected an Artifact")
-    if artifact.manifest.key != key:
+    problem = misfit(artifact, key)
+    if problem:
         raise ArtifactError(
-            f"got an artifact of key {shorten(artifact.manifest.key)} for key {shorten(key)}; "
+            f"got an artifact from build that {problem}, for key {shorten(key)}; "
             "return artifact.keyed(inputs) with the inputs that the key was computed from"
         )
     return artifact

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from trunnion.arguments import file_path
 from trunnion.artifacts.artifact import Artifact, check_links, check_owner, read_artifact, trusted_owners
+from trunnion.artifacts.fitting import misfit
 from trunnion.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from trunnion.errors import (
     ArtifactError,
@@ -77,6 +78,9 @@ class Tiers:
                 continue
             try:
                 found = tier.read(key)
+                problem = "" if found is None else misfit(found, key)
+                if problem:
+                    raise CorruptArtifactError("what is there", problem)
             except (ForeignError, ArtifactError) as error:  # what else comes, a signal's handler raised
                 cause = error.__cause__ if is_a(error, ForeignError) else error
                 said = tier.shown(f"{type_name(cause)}: {first_line(cause)}" if cause is not None else "")
@@ -84,10 +88,8 @@ class Tiers:
                 if not is_a(cause, (CorruptArtifactError, UntrustedArtifactError)):
                     self._resting[tier] = time.monotonic() + REST_SECONDS
                 continue
-            if found is not None and found.manifest.key == key:
-                return found
             if found is not None:
-                tell(f"what {tier.name} has for artifact {key[:12]} is of another key, and is not used")
+                return found
         return None
 
 
