@@ -12,7 +12,7 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from trunnion.arguments import file_path
-from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact, read_manifest
+from trunnion.artifacts.artifact import Artifact, check_links, check_owner, read_artifact, read_manifest
 from trunnion.artifacts.entries import KEY, MARK_SECONDS, entries_in
 from trunnion.artifacts.eviction import MOST_AGE_SECONDS, MOST_BYTES, Eviction, Limits
 from trunnion.artifacts.fitting import misfit
@@ -89,7 +89,8 @@ class ArtifactStore:
     ArgumentValueError
         If ``wait_seconds`` or ``max_age_seconds`` is no time, or ``max_bytes`` no number of bytes.
     UntrustedArtifactError
-        If the folder belongs to somebody else, or others may write to it: what is in it runs as native code.
+        If the folder belongs to somebody else, or others may write to it, or to the folder of a link on the way to it:
+        what is in it runs as native code.
     """
 
     def __init__(
@@ -113,6 +114,8 @@ class ArtifactStore:
         self._useless: set[str] = set()
         try:
             self.root = self.root.absolute()
+            if os.path.realpath(self.root) != str(self.root):  # which is known sooner than whose they are
+                check_links(self.root)
             self._workshop = Workshop(self.root, Rank.ARTIFACT, "artifact")
             for folder in (self.root, self._entries, *self._workshop.folders, self._corrupt):
                 check_owner(_made(folder), self._owner, str(folder))
