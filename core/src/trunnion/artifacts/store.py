@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ArtifactStore", "CorruptArtifactWarning"]
 
+_TIME = "seconds, 0 or more, that a float can hold"
+
 
 class CorruptArtifactWarning(UserWarning):
     """A stored artifact was not what it should be; it was set aside and will be built again."""
@@ -104,9 +106,8 @@ class ArtifactStore:
     ) -> None:
         expect_no_url(root)
         self.root = default_root() if root is None else file_path(root)
-        if not is_exactly(wait_seconds, int, float) or not wait_seconds >= 0:
-            words = "seconds, 0 or more"
-            raise ArgumentValueError("wait_seconds", describe(wait_seconds), words)
+        if not _is_time(wait_seconds):
+            raise ArgumentValueError("wait_seconds", describe(wait_seconds), _TIME)
         self.limits = _limits(max_bytes, max_age_seconds)
         self._owner = os.geteuid()
         self._wait_seconds = wait_seconds
@@ -458,9 +459,17 @@ def _limits(max_bytes: int | None, max_age_seconds: float | None) -> Limits:
     """
     if max_bytes is not None and not (is_exactly(max_bytes, int) and max_bytes >= 0):
         raise ArgumentValueError("max_bytes", describe(max_bytes), "bytes, 0 or more, or None")
-    if max_age_seconds is not None and not (is_exactly(max_age_seconds, int, float) and max_age_seconds >= 0):
-        raise ArgumentValueError("max_age_seconds", describe(max_age_seconds), "seconds, 0 or more, or None")
+    if max_age_seconds is not None and not _is_time(max_age_seconds):
+        raise ArgumentValueError("max_age_seconds", describe(max_age_seconds), f"{_TIME}, or None")
     return Limits(max_bytes, max_age_seconds)
+
+
+def _is_time(seconds: object) -> bool:
+    """Whether a clock's time can be reckoned with it, which is a float."""
+    try:
+        return is_exactly(seconds, int, float) and float(seconds) >= 0
+    except OverflowError:
+        return False
 
 
 def _built(key: str, build: Callable[[Path], Artifact]) -> Artifact:
