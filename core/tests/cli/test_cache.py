@@ -111,7 +111,9 @@ def test_what_is_kept_is_listed(root, said, capsys) -> None:
         (-(10**12), "before the year 1"),
     ],
 )
-def test_a_time_that_no_calendar_has_is_told_in_words(root, said, capsys, monkeypatch, seconds, shown) -> None:
+def test_a_time_that_no_calendar_has_is_told_in_words(
+    root, said, capsys, monkeypatch, seconds, shown
+) -> None:
     """A file's time may be any: a clock was wrong, or somebody set it. Not every file system keeps such a one."""
     key = kept()
     monkeypatch.setattr(ArtifactStore, "entries", lambda _: [Entry(key, 1, seconds)])
