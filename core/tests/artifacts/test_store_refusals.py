@@ -86,6 +86,34 @@ def test_what_cannot_be_read_at_this_moment_stays_where_it_is(
     assert list((store.root / "corrupt").iterdir()) == []
 
 
+def test_no_warning_shows_what_moves_a_cursor(
+    tmp_path: Path, make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ArtifactStore(tmp_path / "e\x1b[31m\u202ex" / "store")
+    made = make_artifact().keyed(INPUTS)
+    store.get_or_build(KEY, lambda _: made)
+    original = os.open
+
+    def refuse(place: object, *args: Any, **named: Any) -> int:
+        if place == "image.cubin":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return original(place, *args, **named)  # type: ignore[arg-type]  # what os.open takes
+
+    with pytest.warns() as told:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "open", refuse)
+            assert store.get_or_build(KEY, lambda _: made) is made
+        (store.root / "entries" / KEY / "manifest.json").write_bytes(b"")
+        assert store.get(KEY) is None
+    texts = [str(one.message) for one in told]
+    assert [text.partition(KEY[:12])[0] for text in texts] == [
+        "cannot read artifact ",
+        "cannot keep artifact ",
+        "artifact ",
+    ]
+    assert all(text.isprintable() and "e\\x1b[31m\\u202ex" in text for text in texts), texts
+
+
 STOPPED = """
     import sys, time
     from pathlib import Path

@@ -125,8 +125,13 @@ class ArtifactStore:
         except OSError as error:
             other = f"set {VARIABLE} to a folder of yours" if root is None else "name a folder of yours"
             raise ArtifactError(
-                f"artifacts cannot be kept at {shorten(str(self.root))}: {error.strerror}; {other}"
+                f"artifacts cannot be kept at {self._name}: {error.strerror}; {other}"
             ) from error
+
+    @property
+    def _name(self) -> str:
+        """What messages call it."""
+        return shorten(str(self.root))
 
     @property
     def _entries(self) -> Path:
@@ -169,11 +174,11 @@ class ArtifactStore:
             found = self._read(key)
         except CorruptArtifactError as error:
             found = self._recover(key)
-            text = f"artifact {key[:12]} in {self.root} was corrupt and is not used: {error}"
+            text = f"artifact {key[:12]} in {self._name} was corrupt and is not used: {error}"
             self._tell(text, CorruptArtifactWarning, 4)
             return found
         except _RefusedError as error:
-            text = not_kept(f"cannot read artifact {key[:12]} in {self.root}", error.reason)
+            text = not_kept(f"cannot read artifact {key[:12]} in {self._name}", error.reason)
             self._tell(text, NotKeptWarning, 4)
             return None
         if found is not None:
@@ -243,7 +248,7 @@ class ArtifactStore:
         except _RefusedError as error:
             built = self._made(key, build, anew=anew) if built is None else built
             if not isinstance(error.reason, DeadlockError):  # who has the lock keeps it
-                text = not_kept(f"cannot keep artifact {key[:12]} in {self.root}", error.reason)
+                text = not_kept(f"cannot keep artifact {key[:12]} in {self._name}", error.reason)
                 self._tell(text, NotKeptWarning)
         return built
 
