@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trunnion.artifacts.manifest import artifact_key
-from trunnion.artifacts.store import ArtifactStore
+from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
 from trunnion.storage.refusals import NotKeptWarning
 
 if TYPE_CHECKING:
@@ -99,13 +99,14 @@ def test_no_warning_shows_what_moves_a_cursor(
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return original(place, *args, **named)  # type: ignore[arg-type]  # what os.open takes
 
-    with pytest.warns() as told:
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "open", refuse)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        with pytest.warns(NotKeptWarning) as told:
             assert store.get_or_build(KEY, lambda _: made) is made
-        (store.root / "entries" / KEY / "manifest.json").write_bytes(b"")
+    (store.root / "entries" / KEY / "manifest.json").write_bytes(b"")
+    with pytest.warns(CorruptArtifactWarning) as corrupt:
         assert store.get(KEY) is None
-    texts = [str(one.message) for one in told]
+    texts = [str(one.message) for one in (*told, *corrupt)]
     assert [text.partition(KEY[:12])[0] for text in texts] == [
         "cannot read artifact ",
         "cannot keep artifact ",

@@ -469,7 +469,7 @@ def _limits(max_bytes: int | None, max_age_seconds: float | None) -> Limits:
     return Limits(max_bytes, max_age_seconds)
 
 
-def _is_time(seconds: object) -> bool:
+def _is_time(seconds: float) -> bool:
     """Whether a clock's time can be reckoned with it, which is a float."""
     try:
         return is_exactly(seconds, int, float) and float(seconds) >= 0
