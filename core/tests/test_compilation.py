@@ -14,7 +14,7 @@ import pytest
 import trunnion
 from trunnion import compilation
 from trunnion.artifacts.location import VARIABLE
-from trunnion.artifacts.store import ArtifactStore
+from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
 from trunnion.contract.compiler import DeviceCompiler
 from trunnion.contract.spec import CompilerSpec, Target
 from trunnion.errors import (
@@ -29,6 +29,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import load_part
+from trunnion.storage.refusals import NotKeptWarning
 from trunnion.storage.stamps import witness
 from trunnion.testing.machine import synthetic_image
 
@@ -148,6 +149,22 @@ def kept(store: ArtifactStore) -> int:
 def test_what_stays_as_it_is_is_compiled_once(compile_in, compiler, store) -> None:
     assert compile_in().digest == compile_in().digest
     assert (compiler.compiled, kept(store)) == (1, 1)
+
+
+@pytest.mark.parametrize("said", [{"program": one_kernel(dynamic_smem_bytes=64)}, {"target": "sm_80"}])
+def test_what_was_built_of_something_else_is_not_what_is_asked_for(
+    compile_in, compiler, store, tmp_path, said
+) -> None:
+    """Whoever can write to what stands behind a store can give an artifact any key."""
+    asked = compile_in()
+    other = compile_in(**said, cache=False).keyed(asked.manifest.key_inputs)
+    behind = ArtifactStore(tmp_path / "behind").root
+    other.save(behind / "entries" / asked.manifest.key)
+    with pytest.warns(NotKeptWarning, match="is built: .* key"):
+        assert compile_in(cache=ArtifactStore(tmp_path / "other", behind=behind)) == asked
+    with pytest.warns(CorruptArtifactWarning, match="is not used: .* key"):
+        assert compile_in(cache=behind) == asked
+    assert compiler.compiled == 4
 
 
 @pytest.mark.parametrize("version", ["", "acme 1"])

@@ -26,7 +26,7 @@ CHILD = """
     numbers = list(range(50))
     random.Random(seed).shuffle(numbers)
     for number in numbers:
-        inputs = {"program": str(number)}
+        inputs = {"number": str(number)}
         made = ARTIFACT.including("number.txt", b"%d" % number).keyed(inputs)
 
         def build(scratch, number=number, made=made):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.default_store import default_store
-from trunnion.artifacts.explanation import PROGRAM_INPUT
+from trunnion.artifacts.fitting import BACKEND_INPUT, PROGRAM_INPUT, TARGET_INPUT
 from trunnion.artifacts.manifest import MANIFEST_NAME, artifact_key
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore
@@ -433,10 +433,10 @@ class _Build:
             **{f"environment {name}": value for name, value in environment.items()},
             PROGRAM_INPUT: self.known.text,
             **self._launcher_inputs(),
-            "target": str(request.target),
+            TARGET_INPUT: str(request.target),
             "contract": str(job.backend.contract_version),
             "options": json.dumps(dict(request.options), sort_keys=True, default=str),
-            "backend": f"{job.backend.name} {job.adapter().fingerprint_for(request.target.kind)}",
+            BACKEND_INPUT: f"{job.backend.name} {job.adapter().fingerprint_for(request.target.kind)}",
             "compiler": f"{job.compiler.name} {job.device_compiler.fingerprint()}",
         }
 

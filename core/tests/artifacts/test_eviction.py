@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -247,6 +248,12 @@ def test_statistics(keep, tmp_path: Path) -> None:
         {"max_age_seconds": float("nan")},
         {"max_age_seconds": "1d"},
         {"max_age_seconds": False},
+        {"max_age_seconds": 10**400},
+        {"max_age_seconds": 10**5000},
+        {"wait_seconds": 10**400},
+        {"wait_seconds": float("nan")},
+        {"wait_seconds": -1},
+        {"wait_seconds": True},
     ],
 )
 def test_what_is_no_limit_is_refused(tmp_path: Path, said: dict[str, object]) -> None:
@@ -254,3 +261,13 @@ def test_what_is_no_limit_is_refused(tmp_path: Path, said: dict[str, object]) ->
         ArtifactStore(tmp_path / "store", **said)
     assert caught.value.argument == next(iter(said))
     assert not (tmp_path / "store").exists()
+
+
+def test_any_number_of_bytes_and_any_time_that_a_clock_can_reckon_with_is_a_limit(
+    tmp_path: Path, make_artifact
+) -> None:
+    limits = {"max_bytes": 10**5000, "max_age_seconds": sys.float_info.max, "wait_seconds": float("inf")}
+    made = make_artifact().keyed({"plan": "1"})
+    store = ArtifactStore(tmp_path, **limits)
+    assert store.get_or_build(made.manifest.key, lambda _: made) == made
+    assert store.prune().entries == 0

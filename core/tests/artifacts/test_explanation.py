@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.explanation import explain_key, program_name
 from trunnion.artifacts.manifest import artifact_key
+from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.errors import ArtifactError
 
@@ -34,7 +37,9 @@ def store(tmp_path: Path) -> ArtifactStore:
 def keep(store: ArtifactStore, make_artifact) -> Callable[[Mapping[str, str]], str]:
     def kept(inputs: Mapping[str, str]) -> str:
         key = artifact_key(inputs)
-        store.get_or_build(key, lambda _: make_artifact().keyed(inputs))
+        made = make_artifact().including(PROGRAM_FILE, inputs["program"].encode())
+        made = Artifact(replace(made.manifest, target=inputs["target"]), made.files)
+        store.get_or_build(key, lambda _: made.keyed(inputs))
         return key
 
     return kept

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import trunnion
+from trunnion import ArtifactStore
 from trunnion.artifacts.artifact import Artifact, check_links
 from trunnion.errors import UntrustedArtifactError
 
@@ -52,6 +53,21 @@ def test_an_artifact_behind_a_link_that_others_could_have_made_is_refused(everyb
 def test_a_lock_file_behind_one_is_refused(everybodys: Path, way: str) -> None:
     with pytest.raises(UntrustedArtifactError, match=LINK):
         trunnion.Lock.open(everybodys / way / "trunnion.lock")
+
+
+@pytest.mark.parametrize("way", ["link", "link/new", "../home/indirect", "../home/indirect/new/deeper"])
+def test_a_cache_behind_one_is_refused_and_nothing_is_made_there(
+    everybodys: Path, ours: Path, way: str
+) -> None:
+    there = sorted(ours.iterdir())
+    with pytest.raises(UntrustedArtifactError, match=LINK):
+        ArtifactStore(everybodys / way)
+    assert sorted(ours.iterdir()) == there
+
+
+def test_a_cache_behind_a_link_of_ours_is_one(tmp_path: Path, ours: Path) -> None:
+    (tmp_path / "mine").symlink_to(ours)
+    assert ArtifactStore(tmp_path / "mine" / "new").get("0" * 64) is None
 
 
 def test_where_others_can_exchange_nothing_a_link_is_as_good_as_the_folder(everybodys: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trunnion.artifacts.manifest import artifact_key
-from trunnion.artifacts.store import ArtifactStore
+from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
 from trunnion.storage.refusals import NotKeptWarning
 
 if TYPE_CHECKING:
@@ -84,6 +84,35 @@ def test_what_cannot_be_read_at_this_moment_stays_where_it_is(
             assert store.get(KEY) is None
     assert store.get(KEY) == made
     assert list((store.root / "corrupt").iterdir()) == []
+
+
+def test_no_warning_shows_what_moves_a_cursor(
+    tmp_path: Path, make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ArtifactStore(tmp_path / "e\x1b[31m\u202ex" / "store")
+    made = make_artifact().keyed(INPUTS)
+    store.get_or_build(KEY, lambda _: made)
+    original = os.open
+
+    def refuse(place: object, *args: Any, **named: Any) -> int:
+        if place == "image.cubin":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return original(place, *args, **named)  # type: ignore[arg-type]  # what os.open takes
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        with pytest.warns(NotKeptWarning) as told:
+            assert store.get_or_build(KEY, lambda _: made) is made
+    (store.root / "entries" / KEY / "manifest.json").write_bytes(b"")
+    with pytest.warns(CorruptArtifactWarning) as corrupt:
+        assert store.get(KEY) is None
+    texts = [str(one.message) for one in (*told, *corrupt)]
+    assert [text.partition(KEY[:12])[0] for text in texts] == [
+        "cannot read artifact ",
+        "cannot keep artifact ",
+        "artifact ",
+    ]
+    assert all(text.isprintable() and "e\\x1b[31m\\u202ex" in text for text in texts), texts
 
 
 STOPPED = """

@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 import warnings
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from trunnion.artifacts.artifact import Artifact
 
-INPUTS = {"program": "p"}
+INPUTS = {"name": "p"}
 KEY = artifact_key(INPUTS)
 
 
@@ -126,7 +127,7 @@ def test_a_url_is_read_by_fsspec(memory: str, artifact: Artifact, build: Builds,
     store = ArtifactStore(tmp_path / "store", behind=memory)
     assert store.get_or_build(KEY, build) == artifact
     assert build.count == 0
-    other = {"program": "q"}
+    other = {"name": "q"}
     built = store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
     assert built.manifest.key_inputs == other
 
@@ -163,7 +164,7 @@ def _append(place: Path) -> None:
 
 
 def _replace(place: Path) -> None:
-    other = place.parent / artifact_key({"program": "other"})
+    other = place.parent / artifact_key({"name": "other"})
     shutil.rmtree(place)
     shutil.copytree(other, place)
 
@@ -182,7 +183,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 def test_what_is_damaged_is_built_and_told(
     kind: str, damage: str, behind: Path, build: Builds, tmp_path: Path
 ) -> None:
-    other = {"program": "other"}
+    other = {"name": "other"}
     ArtifactStore(behind).get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
     DAMAGES[damage](behind / "entries" / KEY)
     url = f"memory://{tmp_path}"
@@ -237,14 +238,77 @@ def test_a_server_that_is_not_there_is_done_without_for_a_while(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         store.get_or_build(KEY, build, anew=True)
-        other = {"program": "other"}
+        other = {"name": "other"}
         store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
         assert Broken.asked == 1
     now[0] += tiers.REST_SECONDS
-    third = {"program": "third"}
+    third = {"name": "third"}
     with pytest.warns(NotKeptWarning):
         store.get_or_build(artifact_key(third), lambda _: build.artifact.keyed(third))
     assert Broken.asked == 2
+
+
+class Talkative(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A server that says what it made of a URL: in pieces, in small letters, quoted."""
+
+    protocol = "trunniontalkative"
+    cachable = False
+    said = ""
+
+    def cat_file(self, path: str, **_: Any) -> bytes:
+        raise ValueError(self.said)
+
+
+SECRETS = [
+    ("joe:s3cr/et@", "Port could not be cast to integer value as 's3cr'"),
+    ("joe:s3cr@et@", "no host is called et@127.0.0.1"),
+    ("joe:S3CR?et@", "no host is called s3cr"),
+    ("joe:s3cr#et@", "'#et@127.0.0.1' is no fragment"),
+    ("joe:s3cr%2Fet@", "who is joe:s3cr/et?"),
+    ("joe:/et//s3cr@", "nobody knows %2fet"),
+    ("joe:s3cr\net@", "joe:s3cr\net@ is not let in"),
+    ("", "?token=s3cr: 's3cr' has ended"),
+    ("joe?s3cr=@et?joe@", "et?"),
+]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "secret", "said"),
+    [("ftp", "joe:s3cr/et@", ""), *(("trunniontalkative", *one) for one in SECRETS)],
+)
+def test_of_user_password_and_query_no_part_is_shown(
+    protocol: str, secret: str, said: str, build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation(Talkative.protocol, Talkative, clobber=True)
+    monkeypatch.setattr(Talkative, "said", said)
+    url = f"{protocol}://{secret}127.0.0.1:1/x?token=s3cr"
+    with pytest.warns(
+        NotKeptWarning, match=rf"'{protocol}://.*', .*: ValueError, in words that are not"
+    ) as told:
+        ArtifactStore(tmp_path / "store", behind=url).get_or_build(KEY, build)
+    shown = str(told[0].message)
+    assert not {"joe", "s3cr", "et", "token"} & set(re.split(r"[\W_]+", shown.lower())), shown
+    assert "?" in secret or "://127.0.0.1:1/x'" in shown
+
+
+@pytest.mark.parametrize("secret", ["joe:s3cr/et@", "joe:nosuch::s3cr@"])
+def test_nor_where_such_a_url_is_refused(secret: str, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="'nosuch://host/x'") as refused:
+        ArtifactStore(tmp_path / "store", behind=f"nosuch://{secret}host/x")
+    assert "s3cr" not in "".join(traceback.format_exception(refused.value))
+    with pytest.raises(ArtifactError, match="got 'ftp://host/x'"):
+        ArtifactStore(f"ftp://{secret}host/x")
+
+
+def test_what_holds_no_part_of_them_is_shown(
+    build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation(Talkative.protocol, Talkative, clobber=True)
+    monkeypatch.setattr(Talkative, "said", "trunniontalkative://joe:s3cr@host/x is not there")
+    with pytest.warns(NotKeptWarning, match="built: ValueError: trunniontalkative://host/x is not there"):
+        ArtifactStore(tmp_path / "store", behind="trunniontalkative://joe:s3cr@host/x").get_or_build(
+            KEY, build
+        )
 
 
 class Slow(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
@@ -302,7 +366,7 @@ def test_who_connects_at_once_is_asked_when_something_is_sought(
     assert Broken.asked == 0
     with pytest.warns(NotKeptWarning, match="ConnectionRefusedError"):
         assert store.get_or_build(KEY, build) == build.artifact
-    other = {"program": "other"}
+    other = {"name": "other"}
     store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
     assert Broken.asked == 1
 
@@ -395,6 +459,13 @@ def test_an_interrupt_passes(build: Builds, tmp_path: Path, monkeypatch: pytest.
 def test_what_is_no_place_is_refused(given: Any, error: type[Exception], said: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=said):
         ArtifactStore(tmp_path / "store", behind=given)
+
+
+@pytest.mark.parametrize(
+    "given", ["s3://bucket/x?signature=one@secret", "s3://user:one?secret@bucket/x", "s3://u?x@/secret"]
+)
+def test_where_nobody_knows_what_is_secret_of_a_url_all_of_it_is(given: str) -> None:
+    assert tiers.UrlTier(given).name == "'s3://'"
 
 
 @pytest.mark.parametrize("url", ["s3://user:secret@bucket/kernels", "memory://x", "simplecache::s3://bucket"])

@@ -14,6 +14,7 @@ import pytest
 
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder
+from trunnion.artifacts.entries import Entry
 from trunnion.artifacts.location import VARIABLE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.cli.application import run
@@ -96,6 +97,30 @@ def test_what_is_kept_is_listed(root, said, capsys) -> None:
     assert told["nbytes"] == sum(row["nbytes"] for row in rows)
     assert run(["cache", "list"]) == 0
     assert first[:12] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (253402300799, "9999-12-31T23:59:59Z"),
+        (253402300800, "after the year 9999"),
+        (10**12, "after the year 9999"),
+        (1e300, "after the year 9999"),
+        (float("inf"), "after the year 9999"),
+        (-62135596800, "0001-01-01T00:00:00Z"),
+        (-(10**12), "before the year 1"),
+    ],
+)
+def test_a_time_that_no_calendar_has_is_told_in_words(
+    root, said, capsys, monkeypatch, seconds, shown
+) -> None:
+    """A file's time may be any: a clock was wrong, or somebody set it. Not every file system keeps such a one."""
+    key = kept()
+    monkeypatch.setattr(ArtifactStore, "entries", lambda _: [Entry(key, 1, seconds)])
+    assert said("list")[0]["used"] == shown
+    told = said("info")
+    assert (told["oldest_use"], told["newest_use"]) == (shown, shown)
+    assert run(["cache", "list"]) == run(["cache", "info"]) == 0
 
 
 def test_what_was_changed_is_found_and_stays(root, said, capsys) -> None:

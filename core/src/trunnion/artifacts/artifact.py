@@ -110,6 +110,8 @@ class Artifact:
     def keyed(self, inputs: Mapping[str, str]) -> Artifact:
         """Return this artifact with the key of ``inputs``, under which an `ArtifactStore` keeps it.
 
+        A store takes it if what they name ``program``, ``target`` and ``backend``, if anything, is its own.
+
         Raises
         ------
         ArgumentTypeError

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from trunnion.artifacts.fitting import PROGRAM_INPUT
 from trunnion.artifacts.manifest import artifact_key
 
 if TYPE_CHECKING:
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
     from trunnion.artifacts.manifest import Manifest
     from trunnion.artifacts.store import ArtifactStore
 
-__all__ = ["PROGRAM_INPUT", "Difference", "Explanation", "explain_key", "program_name"]
-
-PROGRAM_INPUT: Final = "program"
-"""Which input of a key is the program, as JSON."""
+__all__ = ["Difference", "Explanation", "explain_key", "program_name"]
 
 _MOST_PLACES: Final = 12
 

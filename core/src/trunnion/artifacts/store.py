@@ -12,9 +12,10 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from trunnion.arguments import file_path
-from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact, read_manifest
+from trunnion.artifacts.artifact import Artifact, check_links, check_owner, read_artifact, read_manifest
 from trunnion.artifacts.entries import KEY, MARK_SECONDS, entries_in
 from trunnion.artifacts.eviction import MOST_AGE_SECONDS, MOST_BYTES, Eviction, Limits
+from trunnion.artifacts.fitting import misfit
 from trunnion.artifacts.location import VARIABLE, default_root
 from trunnion.artifacts.publish import publish
 from trunnion.artifacts.statistics import StoreStatistics, tally
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from trunnion.storage.turns import FileTurn
 
 __all__ = ["ArtifactStore", "CorruptArtifactWarning"]
+
+_TIME = "seconds, 0 or more, that a float can hold"
 
 
 class CorruptArtifactWarning(UserWarning):
@@ -88,7 +91,8 @@ class ArtifactStore:
     ArgumentValueError
         If ``wait_seconds`` or ``max_age_seconds`` is no time, or ``max_bytes`` no number of bytes.
     UntrustedArtifactError
-        If the folder belongs to somebody else, or others may write to it: what is in it runs as native code.
+        If the folder belongs to somebody else, or others may write to it, or to the folder of a link on the way to it:
+        what is in it runs as native code.
     """
 
     def __init__(
@@ -102,9 +106,8 @@ class ArtifactStore:
     ) -> None:
         expect_no_url(root)
         self.root = default_root() if root is None else file_path(root)
-        if not is_exactly(wait_seconds, int, float) or not wait_seconds >= 0:
-            words = "seconds, 0 or more"
-            raise ArgumentValueError("wait_seconds", describe(wait_seconds), words)
+        if not _is_time(wait_seconds):
+            raise ArgumentValueError("wait_seconds", describe(wait_seconds), _TIME)
         self.limits = _limits(max_bytes, max_age_seconds)
         self._owner = os.geteuid()
         self._wait_seconds = wait_seconds
@@ -112,6 +115,8 @@ class ArtifactStore:
         self._useless: set[str] = set()
         try:
             self.root = self.root.absolute()
+            if os.path.realpath(self.root) != str(self.root):  # which is known sooner than whose they are
+                check_links(self.root)
             self._workshop = Workshop(self.root, Rank.ARTIFACT, "artifact")
             for folder in (self.root, self._entries, *self._workshop.folders, self._corrupt):
                 check_owner(_made(folder), self._owner, str(folder))
@@ -120,8 +125,13 @@ class ArtifactStore:
         except OSError as error:
             other = f"set {VARIABLE} to a folder of yours" if root is None else "name a folder of yours"
             raise ArtifactError(
-                f"artifacts cannot be kept at {shorten(str(self.root))}: {error.strerror}; {other}"
+                f"artifacts cannot be kept at {self._name}: {error.strerror}; {other}"
             ) from error
+
+    @property
+    def _name(self) -> str:
+        """What messages call it."""
+        return shorten(str(self.root))
 
     @property
     def _entries(self) -> Path:
@@ -164,11 +174,11 @@ class ArtifactStore:
             found = self._read(key)
         except CorruptArtifactError as error:
             found = self._recover(key)
-            text = f"artifact {key[:12]} in {self.root} was corrupt and is not used: {error}"
+            text = f"artifact {key[:12]} in {self._name} was corrupt and is not used: {error}"
             self._tell(text, CorruptArtifactWarning, 4)
             return found
         except _RefusedError as error:
-            text = not_kept(f"cannot read artifact {key[:12]} in {self.root}", error.reason)
+            text = not_kept(f"cannot read artifact {key[:12]} in {self._name}", error.reason)
             self._tell(text, NotKeptWarning, 4)
             return None
         if found is not None:
@@ -238,7 +248,7 @@ class ArtifactStore:
         except _RefusedError as error:
             built = self._made(key, build, anew=anew) if built is None else built
             if not isinstance(error.reason, DeadlockError):  # who has the lock keeps it
-                text = not_kept(f"cannot keep artifact {key[:12]} in {self.root}", error.reason)
+                text = not_kept(f"cannot keep artifact {key[:12]} in {self._name}", error.reason)
                 self._tell(text, NotKeptWarning)
         return built
 
@@ -353,7 +363,7 @@ class ArtifactStore:
         Raises
         ------
         CorruptArtifactError
-            If it is not whole, or not of this key.
+            If it is not whole, or not what the key says.
         UntrustedArtifactError
             If others could have written it.
         """
@@ -372,8 +382,9 @@ class ArtifactStore:
             if error.errno != errno.ELOOP:
                 raise _RefusedError(error) from error
             raise CorruptArtifactError(str(place), "is a link that leads to itself") from error
-        if artifact.manifest.key != key:
-            raise CorruptArtifactError(str(place), f"is of key {shorten(artifact.manifest.key)}")
+        problem = misfit(artifact, key)
+        if problem:
+            raise CorruptArtifactError(str(place), problem)
         return artifact
 
     def _read_or_set_aside(self, key: str) -> Artifact | None:
@@ -453,9 +464,17 @@ def _limits(max_bytes: int | None, max_age_seconds: float | None) -> Limits:
     """
     if max_bytes is not None and not (is_exactly(max_bytes, int) and max_bytes >= 0):
         raise ArgumentValueError("max_bytes", describe(max_bytes), "bytes, 0 or more, or None")
-    if max_age_seconds is not None and not (is_exactly(max_age_seconds, int, float) and max_age_seconds >= 0):
-        raise ArgumentValueError("max_age_seconds", describe(max_age_seconds), "seconds, 0 or more, or None")
+    if max_age_seconds is not None and not _is_time(max_age_seconds):
+        raise ArgumentValueError("max_age_seconds", describe(max_age_seconds), f"{_TIME}, or None")
     return Limits(max_bytes, max_age_seconds)
+
+
+def _is_time(seconds: float) -> bool:
+    """Whether a clock's time can be reckoned with it, which is a float."""
+    try:
+        return is_exactly(seconds, int, float) and float(seconds) >= 0
+    except OverflowError:
+        return False
 
 
 def _built(key: str, build: Callable[[Path], Artifact]) -> Artifact:
@@ -464,9 +483,10 @@ def _built(key: str, build: Callable[[Path], Artifact]) -> Artifact:
         artifact = build(scratch)
     if not is_a(artifact, Artifact):
         raise ArtifactError(f"got {type_name(artifact)} from build, expected an Artifact")
-    if artifact.manifest.key != key:
+    problem = misfit(artifact, key)
+    if problem:
         raise ArtifactError(
-            f"got an artifact of key {shorten(artifact.manifest.key)} for key {shorten(key)}; "
+            f"got an artifact from build that {problem}, for key {shorten(key)}; "
             "return artifact.keyed(inputs) with the inputs that the key was computed from"
         )
     return artifact

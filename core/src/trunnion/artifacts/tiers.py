@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from trunnion.arguments import file_path
 from trunnion.artifacts.artifact import Artifact, check_links, check_owner, read_artifact, trusted_owners
+from trunnion.artifacts.fitting import misfit
 from trunnion.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from trunnion.errors import (
     ArtifactError,
@@ -36,6 +37,14 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 
 _LOCAL = re.compile(r"(file|local)://|(?!.*://)", re.DOTALL)
 """How the last of a chain of protocols begins where it is on this machine."""
+
+_SECRET = re.compile(r"(?<=//)[^?]*\?.*@.*|(?<=//)[^?]*@|\?.*", re.DOTALL)
+"""What of a URL nobody is to see: user and password, and its query, which may be a signature.
+
+They may hold an ``@`` or a ``/``, and where a ``?`` comes before an ``@``, nobody knows which of them ends there.
+"""
+
+_WORD = re.compile(r"[^\W_]+")
 
 _ENTRIES = "entries"
 
@@ -77,6 +86,9 @@ class Tiers:
                 continue
             try:
                 found = tier.read(key)
+                problem = "" if found is None else misfit(found, key)
+                if problem:
+                    raise CorruptArtifactError("what is there", problem)
             except (ForeignError, ArtifactError) as error:  # what else comes, a signal's handler raised
                 cause = error.__cause__ if is_a(error, ForeignError) else error
                 said = tier.shown(f"{type_name(cause)}: {first_line(cause)}" if cause is not None else "")
@@ -84,10 +96,8 @@ class Tiers:
                 if not is_a(cause, (CorruptArtifactError, UntrustedArtifactError)):
                     self._resting[tier] = time.monotonic() + REST_SECONDS
                 continue
-            if found is not None and found.manifest.key == key:
-                return found
             if found is not None:
-                tell(f"what {tier.name} has for artifact {key[:12]} is of another key, and is not used")
+                return found
         return None
 
 
@@ -98,7 +108,7 @@ class Tier(Protocol):
     """What messages call it."""
 
     def shown(self, said: str) -> str:
-        """Return what an error says, without what nobody is to see."""
+        """Return the type of an error and what it says, without what nobody is to see."""
 
     def read(self, key: str) -> Artifact | None:
         """Return the artifact of a key, each byte of it verified; None if there is none.
@@ -167,8 +177,8 @@ class UrlTier:
     """
 
     def __init__(self, url: str) -> None:
-        self._url, self._secrets = url, _secrets(url)
-        self.name = shorten(self.shown(url))
+        self._url, self._secrets = url, _SECRET.findall(url)
+        self.name = shorten(_SECRET.sub("", url))
         self._connected: tuple[Any, str] | None = None
         self._is_store = False
 
@@ -176,7 +186,12 @@ class UrlTier:
         """See `Tier`."""
         for secret in self._secrets:
             said = said.replace(secret, "")
-        return said
+        kind, _, words = said.partition(": ")
+        if not self._secrets or _words(words).isdisjoint(_words(" ".join(self._secrets))):
+            return said
+        return (
+            f"{kind}, in words that are not shown: they may hold a part of the URL's user, password or query"
+        )
 
     def read(self, key: str) -> Artifact | None:
         """See `Tier`."""
@@ -351,10 +366,12 @@ def _tier(given: Any) -> Tier:
         cause = error.__cause__ or error
         unread = UrlTier(url)
         said = unread.shown(f"{type_name(cause)}: {first_line(cause)}")
-        raise ArtifactError(f"fsspec cannot read {unread.name}: {said}") from cause
+        raise ArtifactError(f"fsspec cannot read {unread.name}: {said}") from None  # it may hold a password
     return UrlTier(url)
 
 
-def _secrets(url: str) -> list[str]:
-    """Return what of a URL nobody is to see: user and password, and its query, which may be a signature."""
-    return [*re.findall(r"(?<=//)[^/@]*@", url), *re.findall(r"\?.*", url)]
+def _words(said: str) -> set[str]:
+    """Return the words of a text, as they are and as a URL quotes them, in small letters."""
+    from urllib.parse import unquote  # noqa: PLC0415 - for a message: a hit must not pay for it
+
+    return set(_WORD.findall(f"{said} {unquote(said)}".lower()))

@@ -154,5 +154,11 @@ def _show_rows(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def _date(seconds: float | None) -> str | None:
-    """Return a time in UTC, to a second; None stays None."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Return a time in UTC, to a second, or in words where no calendar has it; None stays None."""
+    if seconds is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):  # of a clock that was wrong, or whatever somebody set
+        return "after the year 9999" if seconds > 0 else "before the year 1"
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
