@@ -39,6 +39,20 @@ _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post
 _OLDEST: Final = "2.17"
 """The C library that such a wheel is for at least."""
 
+_LIBSTDCXX: Final = {
+    "2.17": "3.4.19",
+    "2.24": "3.4.22",
+    "2.28": "3.4.24",
+    "2.31": "3.4.28",
+    "2.34": "3.4.29",
+    "2.35": "3.4.30",
+    "2.39": "3.4.33",
+}
+"""The newest symbols of libstdc++ that a platform with a C library is sure to have.
+
+https://github.com/pypa/auditwheel/blob/main/src/auditwheel/policy/manylinux-policy.json
+"""
+
 
 def export_wheel(
     bundle: Bundle, folder: str | PathLike[str], *, name: str, version: str, registry: Registry | None = None
@@ -65,7 +79,7 @@ def export_wheel(
     -------
     pathlib.Path
         The wheel. Its name says which machines it is for: any where all launchers are Python, else Linux with the
-        processor and the C library that the launchers need (``manylinux_2_34_x86_64``).
+        processor, the C library and the C++ standard library that the launchers need (``manylinux_2_34_x86_64``).
 
     Raises
     ------
@@ -173,11 +187,21 @@ def _platforms(bundle: Bundle) -> list[str]:
             conditions = own_conditions(variant, bundle.artifact(variant))
             machine = processor_of(program, conditions)
             asked = [one.value for one in conditions if one.fact == "host.libc"]
+            asked += [_libc_with(one.value) for one in conditions if one.fact == "host.libstdcxx"]
             versions = [_OLDEST, newest.get(machine, _OLDEST), *asked]
             newest[machine] = max(versions, key=_numbers)
     newest.pop("", None)
     tags = ["_".join(map(str, _numbers(version)[:2])) for version in newest.values()]
     return sorted(f"manylinux_{tag}_{machine}" for tag, machine in zip(tags, newest, strict=True)) or ["any"]
+
+
+def _libc_with(libstdcxx: str) -> str:
+    """Return the oldest C library of the platforms that have a libstdc++; of one that none is sure to have, the newest.
+
+    Such a wheel may be installed where that is missing, and its bundle says what is.
+    """
+    enough = (libc for libc, here in _LIBSTDCXX.items() if _numbers(here) >= _numbers(libstdcxx))
+    return next(enough, next(reversed(_LIBSTDCXX)))
 
 
 def _numbers(version: str) -> tuple[int, ...]:
