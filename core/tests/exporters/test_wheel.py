@@ -291,6 +291,27 @@ def test_the_index_s_own_name_breaks_no_list(tmp_path: Path, artifacts: dict[str
         assert {row[0] for row in listed} == set(archive.namelist())
 
 
+@pytest.mark.parametrize(
+    "name", ["k\udcff\U0001f600.trn", "__init__.py", "py.typed", "__init__.abi3.so", "kernels"]
+)
+def test_an_index_that_no_wheel_can_hold_is_to_be_renamed(
+    tmp_path: Path, artifacts: dict[str, Any], name: str
+) -> None:
+    """Where its name is no UTF-8, or may be one that the package itself needs."""
+    bundled(tmp_path, {"add": artifacts["nvrtc"]})
+    (tmp_path / "kernels.trn").rename(tmp_path / name)
+    bundle = trunnion.Bundle.open(tmp_path / name)
+    with pytest.raises(ArgumentValueError, match=r"expected an index whose name.*: rename it"):
+        trunnion.export_wheel(bundle, tmp_path / "dist", name="my-kernels", version="1.0")
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_bundle_of_no_programs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentValueError, match="one that has a program"):
+        trunnion.export_wheel(bundled(tmp_path, {}), tmp_path / "dist", name="my-kernels", version="1.0")
+    assert not (tmp_path / "dist").exists()
+
+
 DEVICES = """
 import sys
 from trunnion import sim

@@ -15,6 +15,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect, expect_text, file_path
+from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.bundle import Bundle
 from trunnion.distributions import canonical, distribution_of, requirements
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
@@ -84,7 +85,8 @@ def export_wheel(
     Raises
     ------
     ArgumentValueError
-        If the name or the version is none, or no package can be called so, or a program's name cannot be a function's.
+        If the name or the version is none, no package can be called so, a program's name cannot be a function's, there
+        is no program, or the index is to be renamed.
     ProgramError
         If two variants of a program take other parameters.
     ArtifactError
@@ -152,9 +154,19 @@ def _spelled(name: str) -> str:
 
 
 def _package(bundle: Bundle, package: str, name: str) -> dict[str, bytes]:
-    """Return the package's files: the module, that it is typed, and the bundle."""
+    """Return the package's files: the module, that it is typed, and the bundle.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the index has a name that no wheel can hold, or that may be one of the package's own.
+    """
+    index = bundle.file.name
+    if not index.endswith(BUNDLE_SUFFIX) or any("\ud800" <= one <= "\udfff" for one in index):
+        expected = f"an index whose name is UTF-8 and ends in {BUNDLE_SUFFIX}: rename it"
+        raise ArgumentValueError("bundle", shorten(index), expected)
     files = {f"{package}/{file}": data for file, data in bundle.files().items()}
-    text = emit_module(name, bundle.file.name, bundle.digest, bundled_programs(bundle))
+    text = emit_module(name, index, bundle.digest, bundled_programs(bundle))
     return {**files, f"{package}/__init__.py": text.encode(), f"{package}/py.typed": b""}
 
 
