@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["BuildJob", "build_many"]
 
 _MOST_JOBS: Final = 1 << 20
-_ENDED: Final = (Exception, SystemExit, GeneratorExit)
-"""What an executor, a future or a plugin raises, and a worker ends with: the failure of that job alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -160,7 +158,7 @@ def _by(executor: Executor, jobs: Sequence[BuildJob]) -> Generator[tuple[int, Ar
                 whose = f"{type_name(executor)} gave {type_name(future)}, expected a future: "
                 waiting[place] = future
                 future.add_done_callback(functools.partial(_tell, done, place))
-            except _ENDED as error:  # it is broken, or shut down, or cannot begin a process
+            except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - it is broken, or shut down
                 _cancel(waiting.pop(place, None))
                 yield place, _failed(job, error, whose)
         while waiting:
@@ -178,7 +176,7 @@ def _tell(done: SimpleQueue[int], place: int, _future: object) -> None:
 
 def _cancel(future: Any) -> None:
     """Cancel what has not begun; one that cannot be cancelled hides neither what is told, nor keeps others."""
-    with suppress(*_ENDED):
+    with suppress(Exception, SystemExit, GeneratorExit):
         future.cancel()
 
 
@@ -187,7 +185,7 @@ def _outcome(job: BuildJob, result: Callable[[], Any]) -> Artifact | TrunnionErr
         made = result()
     except TrunnionError as error:
         return error
-    except _ENDED as error:
+    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - that job's failure alone
         return _failed(job, error)
     if not is_a(made, Artifact):
         return _failed(job, TypeError(f"the executor returned {type_name(made)}"))
