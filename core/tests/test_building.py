@@ -135,6 +135,53 @@ class Answering(ThreadPoolExecutor):
         return super().submit(int)
 
 
+class Retargeting(ThreadPoolExecutor):
+    """An executor that answers with what was built for another target."""
+
+    def submit(self, function: Any, job: trunnion.BuildJob, /) -> Any:
+        return super().submit(function, replace(job, target="sm_100"))
+
+
+class Preferring(ThreadPoolExecutor):
+    """An executor that answers with what another backend built."""
+
+    def submit(self, function: Any, job: trunnion.BuildJob, /) -> Any:
+        return super().submit(function, replace(job, backend="tvm_ffi"))
+
+
+class Silent(ThreadPoolExecutor):
+    """An executor that gives no future."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        return None
+
+
+class Closing(ThreadPoolExecutor):
+    """An executor of which a worker ends as a generator that is closed."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        future: Future[Any] = Future()
+        future.set_exception(GeneratorExit())
+        return future
+
+
+class Deaf(Future[Any]):
+    """A future that calls nobody, and cannot be cancelled."""
+
+    def add_done_callback(self, *_: object) -> None:
+        raise KeyError("who?")
+
+    def cancel(self) -> bool:
+        raise KeyError("what?")
+
+
+class Deafening(ThreadPoolExecutor):
+    """An executor that gives such futures."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        return Deaf()
+
+
 ERROR = BrokenProcessPool("A process in the process pool was terminated abruptly")
 
 
@@ -147,12 +194,69 @@ class Cancelling(ThreadPoolExecutor):
         return future
 
 
-@pytest.mark.parametrize("executor", [Dying, Shut, Exhausted, Leaving, Swapping, Answering, Cancelling])
+@pytest.mark.parametrize(
+    "executor",
+    [
+        *(Dying, Shut, Exhausted, Leaving, Swapping, Answering, Cancelling),
+        *(Retargeting, Preferring, Silent, Closing, Deafening),
+    ],
+)
 def test_an_executor_that_fails_is_each_job_s_own_typed_error(executor: type[ThreadPoolExecutor]) -> None:
     with executor(1) as pool, pytest.raises(ExceptionGroup) as caught:
         trunnion.build_many(jobs()[:2], pool)
     assert [type(error) for error in caught.value.exceptions] == [ArtifactError] * 2
     assert [len(error.__notes__) for error in caught.value.exceptions] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("executor", "said"),
+    [
+        (Retargeting, "was built for the target 'cuda:sm_100'"),
+        (Preferring, "was built for the backend 'tvm_ffi'"),
+        (Silent, "Silent gave NoneType, expected a future: "),
+        (Deafening, "Deafening gave Deaf, expected a future: KeyError"),
+    ],
+)
+def test_what_an_executor_answers_wrongly_is_said(executor: type[ThreadPoolExecutor], said: str) -> None:
+    with executor(1) as pool, pytest.raises(ExceptionGroup) as caught:
+        trunnion.build_many(jobs()[:1], pool)
+    assert said in str(caught.value.exceptions[0])
+
+
+def test_what_cannot_be_cancelled_hides_nothing_and_keeps_no_other() -> None:
+    class Stubborn(Future[Any]):
+        def cancel(self) -> bool:
+            super().cancel()
+            raise KeyError("what?")
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *_: object, **__: object) -> Any:
+            futures.append(Stubborn())
+            if len(futures) == 1:
+                futures[0].set_exception(ERROR)
+            return futures[-1]
+
+    futures: list[Stubborn] = []
+    with Pool(1) as pool, pytest.raises(ZeroDivisionError):
+        trunnion.build_many(jobs(), pool, told=lambda *_: 1 / 0)
+    assert [future.cancelled() for future in futures] == [False, True, True, True]
+
+
+def test_a_future_that_tells_twice_is_one_job_s() -> None:
+    class Eager(Future[Any]):
+        def add_done_callback(self, fn: Any) -> None:
+            super().add_done_callback(fn)
+            super().add_done_callback(fn)
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, function: Any, job: trunnion.BuildJob, /) -> Any:
+            future = Eager()
+            future.set_result(function(job))
+            return future
+
+    with Pool(1) as pool:
+        built = trunnion.build_many(jobs()[:2], pool)
+    assert [one.manifest.target for one in built] == ["cuda:sm_90a", "cuda:sm_80"]
 
 
 @pytest.mark.parametrize("executor", [None, partial(ThreadPoolExecutor, 1)])

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -138,6 +139,24 @@ def test_what_cannot_be_taken_is_refused_by_what_it_is(given: Any, said: str, pl
     assert said in str(caught.value)
     assert "\x1b" not in str(caught.value)
     assert ".code" in f".{caught.value.field}"
+
+
+@pytest.mark.parametrize("place", ["alone", "among others", "at a launch"])
+@pytest.mark.parametrize("library", ["cuda.core", "cuda.core.experimental"])
+def test_of_a_kernel_its_object_code_is_asked_for(
+    library: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Kernel:
+        """What is loaded, of which there is no image."""
+
+    monkeypatch.setitem(sys.modules, library, SimpleNamespace(Kernel=Kernel))  # type: ignore[arg-type]  # no module
+    ways: dict[str, Callable[[], object]] = {
+        "alone": lambda: program(Kernel()),
+        "among others": lambda: program([DeviceCode("cuda", SOURCE), Kernel()]),
+        "at a launch": lambda: program(DeviceCode("cuda", SOURCE), code=Kernel()),
+    }
+    with pytest.raises(ProgramError, match=r"got a cuda\.core Kernel, .*expected the ObjectCode"):
+        ways[place]()
 
 
 class Hostile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from concurrent.futures import Executor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -148,27 +148,36 @@ def _by(executor: Executor, jobs: Sequence[BuildJob]) -> Generator[tuple[int, Ar
     Futures say it themselves: `concurrent.futures.as_completed` waits for ever for one that is cancelled while nobody
     would run it any more, as those are of an executor that is shut down with ``cancel_futures=True``.
     """
-    futures: list[Any] = []
-    done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
+    waiting: dict[int, Any] = {}
+    done: SimpleQueue[int] = SimpleQueue()
     try:
         for place, job in enumerate(jobs):
+            whose = ""
             try:
                 future = executor.submit(_build, job)
-            except Exception as error:  # noqa: BLE001 - it is broken, or shut down, or cannot begin a process
-                yield place, _failed(job, error)
-                continue
-            futures.append(future)
-            future.add_done_callback(functools.partial(_tell, done, place))
-        for _ in range(len(futures)):
-            place, future = done.get()
-            yield place, _outcome(jobs[place], future.result)
+                whose = f"{type_name(executor)} gave {type_name(future)}, expected a future: "
+                waiting[place] = future
+                future.add_done_callback(functools.partial(_tell, done, place))
+            except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - it is broken, or shut down
+                _cancel(waiting.pop(place, None))
+                yield place, _failed(job, error, whose)
+        while waiting:
+            place = done.get()
+            if place in waiting:  # whatever a future does, each job has one outcome
+                yield place, _outcome(jobs[place], waiting.pop(place).result)
     finally:
-        for future in futures:
-            future.cancel()
+        for future in waiting.values():
+            _cancel(future)
 
 
-def _tell(done: SimpleQueue[tuple[int, Any]], place: int, future: Any) -> None:
-    done.put((place, future))
+def _tell(done: SimpleQueue[int], place: int, _future: object) -> None:
+    done.put(place)
+
+
+def _cancel(future: Any) -> None:
+    """Cancel what has not begun; one that cannot be cancelled hides neither what is told, nor keeps others."""
+    with suppress(Exception, SystemExit, GeneratorExit):
+        future.cancel()
 
 
 def _outcome(job: BuildJob, result: Callable[[], Any]) -> Artifact | TrunnionError:
@@ -176,17 +185,23 @@ def _outcome(job: BuildJob, result: Callable[[], Any]) -> Artifact | TrunnionErr
         made = result()
     except TrunnionError as error:
         return error
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - an executor's, or of a plugin: that job's failure alone
+    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - that job's failure alone
         return _failed(job, error)
     if not is_a(made, Artifact):
         return _failed(job, TypeError(f"the executor returned {type_name(made)}"))
     if made.files.get(PROGRAM_FILE) != job.program.to_json().encode():
         return _failed(job, ValueError("the executor returned what was built of another program"))
+    wanted = {"target": job.target and str(job.target), "backend": job.backend != "auto" and job.backend}
+    for what, name in wanted.items():
+        built = getattr(made.manifest, what)
+        if name and built != name:
+            problem = f"the executor returned what was built for the {what} {shorten(built)}"
+            return _failed(job, ValueError(problem))
     return made
 
 
-def _failed(job: BuildJob, error: BaseException) -> ArtifactError:
-    failure = ArtifactError(f"{job} was not built: {type_name(error)}: {first_line(error)}")
+def _failed(job: BuildJob, error: BaseException, whose: str = "") -> ArtifactError:
+    failure = ArtifactError(f"{job} was not built: {whose}{type_name(error)}: {first_line(error)}")
     failure.__cause__ = error
     return failure
 

@@ -22,6 +22,7 @@ __all__ = [
     "cut",
     "describe",
     "first_line",
+    "is_of_library",
     "listed",
     "nearest",
     "numbered",
@@ -104,12 +105,25 @@ def spelled(value: object, *kinds: str) -> str | None:
     plain = text(value)
     if plain is not None:
         return plain
+    return str(value) if is_of_library(value, *kinds) else None
+
+
+def is_of_library(value: object, *kinds: str) -> bool:
+    """Whether a value is of one of a library's classes, of which nothing is imported for that.
+
+    Parameters
+    ----------
+    value
+        What a caller passed; none of its code is run.
+    *kinds
+        The classes: ``"torch.device"``.
+    """
     for kind in kinds:
         library, _, name = kind.rpartition(".")
         known = getattr(sys.modules.get(library), name, None)
         if isinstance(known, type) and issubclass(type(value), known):
-            return str(value)
-    return None
+            return True
+    return False
 
 
 def option_text(value: object) -> str | None:

@@ -35,6 +35,8 @@ from trunnion.errors import (
     UntrustedArtifactError,
 )
 from trunnion.image.ptx import least_cuda, read_ptx
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 from trunnion.toolchain import processor
 from trunnion.toolchain.device import Absence
 
@@ -225,6 +227,10 @@ def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
         (Condition("host.machine", "is", "riscv128"), "it is for 'riscv128'"),
         (Condition("host.libc", "at least", "9.99"), "it needs glibc '9.99'"),
         (
+            Condition("host.libstdcxx", "at least", "3.4.999"),
+            "it needs a libstdc++ with GLIBCXX_3.4.999, this",
+        ),
+        (
             Condition("backend", "writes", "nvrtc python/0, contract 3"),
             "it was built by 'python/0, contract 3'",
         ),
@@ -302,6 +308,28 @@ def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):
 @pytest.fixture(scope="module")
 def on_cpu():
     return built("tvm_ffi", "cpu", examples.load("cpu_axpy").program)
+
+
+SORTING = """
+#include <string>
+#include <trunnion/block.h>
+extern "C" void k(float* x, const trunnion_block_t*) { x[0] = std::to_string(x[1]).append("1").size(); }
+"""
+
+
+def test_the_standard_library_of_c_plus_plus_is_asked_for_where_it_is_needed(tmp_path, on_cpu, monkeypatch):
+    builder = ProgramBuilder("k", DeviceCode("c++", SORTING))
+    builder.launch("k", (builder.input("x", "float32", (8,), access="write"),), 1, 1)
+    trunnion.write_bundle(tmp_path / "x.trn", {"axpy": on_cpu, "k": built("tvm_ffi", "cpu", builder.build())})
+    asked = []
+    monkeypatch.setattr(conditions, "installed_libstdcxx", lambda: asked.append(1) or "")
+    bundle = Bundle.open(tmp_path / "x.trn")
+    assert (bundle.fits("axpy", "cpu")[0].lacks, asked) == ((), [])
+    (lack,) = bundle.fits("k", "cpu")[0].lacks
+    assert lack.startswith("it needs a libstdc++ with GLIBCXX_3.4")
+    assert lack.endswith(", there is none")
+    monkeypatch.undo()
+    assert not bundle.fits("k", "cpu")[0].lacks
 
 
 @pytest.fixture
@@ -744,11 +772,10 @@ def test_what_the_index_says_of_an_artifact_is_compared_with_it(written, changes
         Bundle.open(written)["add"]
 
 
+@pytest.mark.parametrize("fact", ["host.libc", "host.libstdcxx"])
 @pytest.mark.parametrize("version", ["9" * 5000, "", "whatever", "2.x"])
-def test_a_version_that_is_none_holds_nowhere(version):
-    lack = Condition("host.libc", "at least", version).lack(
-        conditions.Machine(0, trunnion.default_registry())
-    )
+def test_a_version_that_is_none_holds_nowhere(fact, version):
+    lack = Condition(fact, "at least", version).lack(conditions.Machine(0, trunnion.default_registry()))
     assert "does not know the version" in lack
 
 

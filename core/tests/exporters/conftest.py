@@ -11,6 +11,8 @@ import trunnion
 from trunnion import examples
 from trunnion.bundles.conditions import Condition
 from trunnion.bundles.index import Index
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +27,43 @@ def without(fact: str) -> Callable[[Conditions], Conditions]:
 
 def told(fact: str, rule: str, *values: str) -> Callable[[Conditions], Conditions]:
     return lambda said: (*without(fact)(said), *(Condition(fact, rule, value) for value in values))
+
+
+WAITING = """
+#include <condition_variable>
+#include <mutex>
+#include <trunnion/block.h>
+extern "C" void wait(float* x, const trunnion_block_t*) {
+  std::mutex mutex;
+  std::condition_variable condition;
+  std::unique_lock<std::mutex> lock(mutex);
+  if (x[0] > 1.0f) condition.wait(lock);
+}
+"""
+
+
+@pytest.fixture
+def without_libstdcxx(waiting: trunnion.Bundle) -> trunnion.Bundle:
+    """The same of which the index leaves that out, as one does that an earlier version wrote."""
+    return reindexed(waiting, without("host.libstdcxx"))
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> trunnion.Bundle:
+    """A bundle of one launcher that needs the C++ standard library."""
+    builder = ProgramBuilder("wait", DeviceCode("c++", WAITING))
+    builder.launch("wait", (builder.input("x", "float32", (8,), access="write"),), 1, 1)
+    built = trunnion.compile(builder.build(), "tvm_ffi", target="cpu")
+    trunnion.write_bundle(tmp_path / "waiting.trn", {"wait": built})
+    return trunnion.Bundle.open(tmp_path / "waiting.trn")
+
+
+def reindexed(bundle: trunnion.Bundle, change: Callable[[Conditions], Conditions]) -> trunnion.Bundle:
+    """Return a bundle of one variant, of whose conditions its index says something else."""
+    ((name, (variant,)),) = bundle.index.programs.items()
+    other = replace(variant, conditions=change(variant.conditions))
+    bundle.file.write_bytes(Index(programs={name: (other,)}, parts=bundle.index.parts).to_json())
+    return trunnion.Bundle.open(bundle.file)
 
 
 MADE_UP: dict[str, Callable[[Conditions], Conditions]] = {
@@ -45,8 +84,5 @@ MADE_UP: dict[str, Callable[[Conditions], Conditions]] = {
 def made_up(request: pytest.FixtureRequest, tmp_path: Path) -> trunnion.Bundle:
     """A bundle of one launcher in C++, of which the index says what is not so."""
     built: Any = trunnion.compile(examples.load("vector_add").program, "tvm_ffi", target="sm_90a")
-    index = trunnion.write_bundle(tmp_path / "kernels.trn", {"add": built})
-    (variant,) = index.programs["add"]
-    other = replace(variant, conditions=MADE_UP[request.param](variant.conditions))
-    (tmp_path / "kernels.trn").write_bytes(Index(programs={"add": (other,)}, parts=index.parts).to_json())
-    return trunnion.Bundle.open(tmp_path / "kernels.trn")
+    trunnion.write_bundle(tmp_path / "kernels.trn", {"add": built})
+    return reindexed(trunnion.Bundle.open(tmp_path / "kernels.trn"), MADE_UP[request.param])

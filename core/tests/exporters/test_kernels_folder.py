@@ -340,6 +340,19 @@ def test_it_asks_for_its_machine_when_it_is_imported(tmp_path: Path, artifacts: 
     assert ast.literal_eval(f"({asked[1]})") == (platform.machine(), libc, LEAST_RUNTIME)
 
 
+def test_a_bundle_of_no_programs_is_refused(tmp_path: Path) -> None:
+    trunnion.write_bundle(tmp_path / "none.trn", {})
+    with pytest.raises(ArgumentValueError, match="one that has a program"):
+        trunnion.export_kernels(
+            trunnion.Bundle.open(tmp_path / "none.trn"),
+            tmp_path / "k",
+            name="kk",
+            version=1,
+            license_id="mit",
+        )
+    assert not (tmp_path / "k").exists()
+
+
 def test_the_command(tmp_path: Path, artifacts: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     bundled(tmp_path, artifacts, "axpy tvm_ffi cpu")
     words = ["export", "kernels", str(tmp_path / "kernels.trn"), "--name", "my-kernels", "--version", "1"]

@@ -18,9 +18,10 @@ import trunnion
 from trunnion import examples
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import FileRecord
-from trunnion.bundles.conditions import conditions_of
+from trunnion.bundles.conditions import Condition, conditions_of
 from trunnion.cli import main
 from trunnion.errors import ArgumentValueError, ArtifactError, CorruptArtifactError, ProgramError
+from trunnion.exporters import wheel as exported
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 
@@ -236,6 +237,37 @@ def test_launchers_for_two_processors_are_for_both(
     assert [line for line in said if line.startswith("Tag: ")] == [f"Tag: py3-none-{tag}" for tag in tags]
 
 
+@pytest.mark.parametrize(
+    ("libc", "libstdcxx", "tag"),
+    [
+        ("2.34", "3.4.29", "2_34"),
+        ("2.34", "3.4.30", "2_35"),
+        ("2.14", "3.4", "2_17"),
+        ("2.14", "3.4.20", "2_24"),
+        ("2.38", "3.4.19", "2_38"),
+        ("2.34", "3.4.999", "2_39"),
+        ("2.41", "3.4.999", "2_41"),
+    ],
+)
+def test_a_platform_is_one_that_has_the_standard_library_of_c_plus_plus(
+    waiting: trunnion.Bundle, monkeypatch: pytest.MonkeyPatch, libc: str, libstdcxx: str, tag: str
+) -> None:
+    needed = [("machine", "is", "x86_64"), ("libc", "at least", libc), ("libstdcxx", "at least", libstdcxx)]
+    own = tuple(Condition(f"host.{fact}", rule, value) for fact, rule, value in needed)
+    monkeypatch.setattr(exported, "own_conditions", lambda *_: own)
+    wheel = trunnion.export_wheel(waiting, waiting.file.parent, name="my-kernels", version="1.0")
+    assert wheel.stem.endswith(f"-manylinux_{tag}_x86_64")
+
+
+def test_an_index_that_leaves_out_the_standard_library_is_not_exported(
+    without_libstdcxx: trunnion.Bundle, tmp_path: Path
+) -> None:
+    """One of an earlier version is opened as ever."""
+    assert not without_libstdcxx.fits("wait", "cpu")[0].lacks
+    with pytest.raises(CorruptArtifactError, match=r"lacks conditions.*host\.libstdcxx at least 3\.4"):
+        trunnion.export_wheel(without_libstdcxx, tmp_path / "dist", name="my-kernels", version="1.0")
+
+
 def test_a_launcher_for_a_processor_without_wheels_is_refused(
     tmp_path: Path, artifacts: dict[str, Any]
 ) -> None:
@@ -257,6 +289,27 @@ def test_the_index_s_own_name_breaks_no_list(tmp_path: Path, artifacts: dict[str
     with zipfile.ZipFile(wheel) as archive:
         listed = csv.reader(archive.read("my_kernels-1.0.dist-info/RECORD").decode().splitlines())
         assert {row[0] for row in listed} == set(archive.namelist())
+
+
+@pytest.mark.parametrize(
+    "name", ["k\udcff\U0001f600.trn", "__init__.py", "py.typed", "__init__.abi3.so", "kernels"]
+)
+def test_an_index_that_no_wheel_can_hold_is_to_be_renamed(
+    tmp_path: Path, artifacts: dict[str, Any], name: str
+) -> None:
+    """Where its name is no UTF-8, or may be one that the package itself needs."""
+    bundled(tmp_path, {"add": artifacts["nvrtc"]})
+    (tmp_path / "kernels.trn").rename(tmp_path / name)
+    bundle = trunnion.Bundle.open(tmp_path / name)
+    with pytest.raises(ArgumentValueError, match=r"expected an index whose name.*: rename it"):
+        trunnion.export_wheel(bundle, tmp_path / "dist", name="my-kernels", version="1.0")
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_bundle_of_no_programs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentValueError, match="one that has a program"):
+        trunnion.export_wheel(bundled(tmp_path, {}), tmp_path / "dist", name="my-kernels", version="1.0")
+    assert not (tmp_path / "dist").exists()
 
 
 DEVICES = """

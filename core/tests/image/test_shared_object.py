@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trunnion.errors import CorruptArtifactError
-from trunnion.image.shared_object import needed_versions
+from trunnion.image.shared_object import defined_versions, needed_versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +36,14 @@ def test_the_versions_are_those_that_binutils_tell(library: Path) -> None:
     )
 
 
+def test_the_versions_that_it_defines_are_those_of_its_script(tmp_path: Path) -> None:
+    (tmp_path / "x.c").write_text("void f(void) {}\nvoid g(void) {}\n")
+    (tmp_path / "x.map").write_text("OWN_1 { global: f; local: *; };\nOWN_1.1 { global: g; } OWN_1;\n")
+    options = ["-shared", "-fPIC", f"-Wl,--version-script={tmp_path / 'x.map'}", "-Wl,-soname,libx.so.6"]
+    subprocess.run(["cc", *options, "-o", tmp_path / "x.so", tmp_path / "x.c"], check=True)
+    assert defined_versions("x.so", (tmp_path / "x.so").read_bytes()) == ("OWN_1", "OWN_1.1", "libx.so.6")
+
+
 def test_no_byte_of_its_headers_is_believed(library: Path) -> None:
     good = library.read_bytes()
     for cut in range(0, len(good), 97):
@@ -47,5 +55,6 @@ def test_no_byte_of_its_headers_is_believed(library: Path) -> None:
         changed = good[:place] + b"\xff" * 8 + good[place + 8 :]
         try:
             needed_versions("x.so", changed)
+            defined_versions("x.so", changed)
         except CorruptArtifactError:
             continue

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.artifacts.artifact import IMAGE_PREFIX
 from trunnion.artifacts.manifest import built_by
 from trunnion.built_program import target_of
+from trunnion.bundles.libstdcxx import installed_libstdcxx, newest_libstdcxx
 from trunnion.contract.spec import CONTRACT_VERSION
 from trunnion.errors import CorruptArtifactError, TrunnionError, UnknownBackendError, shorten
 from trunnion.image.cubin import read_cubin
@@ -46,8 +47,8 @@ class Condition:
     """One thing that must hold."""
 
     fact: str
-    """What it is about: ``"device"``, ``"driver"``, ``"host.machine"``, ``"host.level"``, ``"host.libc"`` or
-    ``"backend"``."""
+    """What it is about: ``"device"``, ``"driver"``, ``"host.machine"``, ``"host.level"``, ``"host.libc"``,
+    ``"host.libstdcxx"`` or ``"backend"``."""
 
     rule: str
     """How the fact is compared with the value: ``"runs"``, ``"assembles"``, ``"is"``, ``"at least"``, ``"writes"``."""
@@ -108,6 +109,11 @@ class Machine:
         """The C library and its version, such as ``("glibc", "2.36")``."""
         return platform.libc_ver()
 
+    @functools.cached_property
+    def libstdcxx(self) -> str:
+        """The newest version of symbols in the C++ standard library, such as ``"3.4.30"``; empty if there is none."""
+        return installed_libstdcxx()
+
 
 def _of_device(machine: Machine, arch: str, fits: Callable[[str, tuple[int, int]], bool]) -> str:
     if isinstance(machine.capability, Absence):
@@ -158,6 +164,16 @@ def _libc_at_least(machine: Machine, version: str) -> str:
     return f"it needs glibc {shorten(version)}, this is {name or 'another C library'} {here}".rstrip()
 
 
+def _libstdcxx_at_least(machine: Machine, version: str) -> str:
+    if not _NUMBERS.fullmatch(version):
+        return f"this trunnion does not know the version {shorten(version)}"
+    here = machine.libstdcxx
+    if here and _numbers(here) >= _numbers(version):
+        return ""
+    found = f"this one has {here}" if here else "there is none"
+    return f"it needs a libstdc++ with GLIBCXX_{version}, {found}"
+
+
 def _writes(machine: Machine, built: str) -> str:
     """Whether the backend is here, and is of the version that built something."""
     backend, _, emitter = built.partition(" ")
@@ -180,6 +196,7 @@ _RULES: Final[Mapping[tuple[str, str], Callable[[Machine, str], str]]] = Mapping
         ("host.machine", "is"): _is_processor,
         ("host.level", "at least"): _level_at_least,
         ("host.libc", "at least"): _libc_at_least,
+        ("host.libstdcxx", "at least"): _libstdcxx_at_least,
         ("backend", "writes"): _writes,
     }
 )
@@ -228,16 +245,20 @@ def _host_conditions(artifact: Artifact) -> Iterator[Condition]:
     target = target_of(artifact)
     if target.kind == "cpu" and level_features(target.arch):
         yield Condition("host.level", "at least", target.arch)
-    machines, needed = set(), []
+    machines: set[int] = set()
+    needed: list[str] = []
     for name, data in artifact.files.items():
         if is_shared_object(data) and not name.startswith(IMAGE_PREFIX):
             machines.add(elf_machine(data))
-            found = (_GLIBC.fullmatch(one) for one in needed_versions(name, data))
-            needed += [one[1] for one in found if one]
+            needed += needed_versions(name, data)
     for machine in sorted(machines):
         yield Condition("host.machine", "is", _MACHINES.get(machine, f"ELF machine {machine}"))
-    if needed:
-        yield Condition("host.libc", "at least", max(needed, key=_numbers))
+    libc = [one[1] for one in map(_GLIBC.fullmatch, needed) if one]
+    if libc:
+        yield Condition("host.libc", "at least", max(libc, key=_numbers))
+    libstdcxx = newest_libstdcxx(needed)
+    if libstdcxx:
+        yield Condition("host.libstdcxx", "at least", libstdcxx)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

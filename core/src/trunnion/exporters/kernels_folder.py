@@ -92,8 +92,8 @@ def export_kernels(
     Raises
     ------
     ArgumentValueError
-        If the name, version or licence is none, a program's name cannot be a function's, or the images do not say of
-        which CUDA version they are.
+        If the name, version or licence is none, a program's name cannot be a function's, there is no program, or the
+        images do not say of which CUDA version they are.
     ProgramError
         If a program has only a launcher in Python, is missing from one of the variants, or has builds that take other
         parameters.

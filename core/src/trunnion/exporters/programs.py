@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.artifacts.program_file import program_of_variants
 from trunnion.bundles.conditions import conditions_of
-from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
+from trunnion.errors import ArgumentValueError, ArtifactError, CorruptArtifactError, shorten
 from trunnion.messages import listed
 
 if TYPE_CHECKING:
@@ -31,11 +31,15 @@ def bundled_programs(bundle: Bundle) -> dict[str, KernelProgram]:
 
     Raises
     ------
+    ArgumentValueError
+        If there is none.
     ProgramError
         If they are not.
     ArtifactError, CorruptArtifactError
         If a part cannot be read.
     """
+    if not bundle.index.programs:
+        raise ArgumentValueError("bundle", "a bundle of no programs", "one that has a program to export")
     return {
         name: program_of_variants(name, map(bundle.artifact, variants))
         for name, variants in bundle.index.programs.items()

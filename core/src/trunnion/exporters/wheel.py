@@ -15,6 +15,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect, expect_text, file_path
+from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.bundle import Bundle
 from trunnion.distributions import canonical, distribution_of, requirements
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
@@ -38,6 +39,20 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?(?:\.dev[0-9]+)?")
 _OLDEST: Final = "2.17"
 """The C library that such a wheel is for at least."""
+
+_LIBSTDCXX: Final = {
+    "2.17": "3.4.19",
+    "2.24": "3.4.22",
+    "2.28": "3.4.24",
+    "2.31": "3.4.28",
+    "2.34": "3.4.29",
+    "2.35": "3.4.30",
+    "2.39": "3.4.33",
+}
+"""The newest symbols of libstdc++ that a platform with a C library is sure to have.
+
+https://github.com/pypa/auditwheel/blob/main/src/auditwheel/policy/manylinux-policy.json
+"""
 
 
 def export_wheel(
@@ -65,12 +80,13 @@ def export_wheel(
     -------
     pathlib.Path
         The wheel. Its name says which machines it is for: any where all launchers are Python, else Linux with the
-        processor and the C library that the launchers need (``manylinux_2_34_x86_64``).
+        processor, the C library and the C++ standard library that the launchers need (``manylinux_2_34_x86_64``).
 
     Raises
     ------
     ArgumentValueError
-        If the name or the version is none, or no package can be called so, or a program's name cannot be a function's.
+        If the name or the version is none, no package can be called so, a program's name cannot be a function's, there
+        is no program, or the index is to be renamed.
     ProgramError
         If two variants of a program take other parameters.
     ArtifactError
@@ -138,9 +154,19 @@ def _spelled(name: str) -> str:
 
 
 def _package(bundle: Bundle, package: str, name: str) -> dict[str, bytes]:
-    """Return the package's files: the module, that it is typed, and the bundle."""
+    """Return the package's files: the module, that it is typed, and the bundle.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the index has a name that no wheel can hold, or that may be one of the package's own.
+    """
+    index = bundle.file.name
+    if not index.endswith(BUNDLE_SUFFIX) or any("\ud800" <= one <= "\udfff" for one in index):
+        expected = f"an index whose name is UTF-8 and ends in {BUNDLE_SUFFIX}: rename it"
+        raise ArgumentValueError("bundle", shorten(index), expected)
     files = {f"{package}/{file}": data for file, data in bundle.files().items()}
-    text = emit_module(name, bundle.file.name, bundle.digest, bundled_programs(bundle))
+    text = emit_module(name, index, bundle.digest, bundled_programs(bundle))
     return {**files, f"{package}/__init__.py": text.encode(), f"{package}/py.typed": b""}
 
 
@@ -173,11 +199,21 @@ def _platforms(bundle: Bundle) -> list[str]:
             conditions = own_conditions(variant, bundle.artifact(variant))
             machine = processor_of(program, conditions)
             asked = [one.value for one in conditions if one.fact == "host.libc"]
+            asked += [_libc_with(one.value) for one in conditions if one.fact == "host.libstdcxx"]
             versions = [_OLDEST, newest.get(machine, _OLDEST), *asked]
             newest[machine] = max(versions, key=_numbers)
     newest.pop("", None)
     tags = ["_".join(map(str, _numbers(version)[:2])) for version in newest.values()]
     return sorted(f"manylinux_{tag}_{machine}" for tag, machine in zip(tags, newest, strict=True)) or ["any"]
+
+
+def _libc_with(libstdcxx: str) -> str:
+    """Return the oldest C library of the platforms that have a libstdc++; of one that none is sure to have, the newest.
+
+    Such a wheel may be installed where that is missing, and its bundle says what is.
+    """
+    enough = (libc for libc, here in _LIBSTDCXX.items() if _numbers(here) >= _numbers(libstdcxx))
+    return next(enough, next(reversed(_LIBSTDCXX)))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

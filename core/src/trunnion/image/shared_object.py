@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PREFIX",
+    "defined_versions",
     "elf_machine",
     "exported_functions",
     "is_shared_object",
@@ -41,11 +42,14 @@ _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _LOAD: Final = 1  # PT_LOAD
 _DYNSYM: Final = 11  # SHT_DYNSYM
 _FUNCTION: Final = 2  # STT_FUNC
+_VERDEF: Final = 0x6FFFFFFD  # SHT_GNU_verdef
 _VERNEED: Final = 0x6FFFFFFE  # SHT_GNU_verneed
-_NEED: Final = struct.Struct(
-    "<HHIII"
-)  # Elf64_Verneed: version, count, file, offset of the first aux, of the next
-_AUX: Final = struct.Struct("<IHHII")  # Elf64_Vernaux: hash, flags, other, name, offset of the next
+# Of each such section its entries, and what hangs on an entry. The last two members of an entry lead to what hangs on
+# it first, and to the next entry; those of what hangs on it are a name, and what leads to the next.
+_VERSIONED: Final = {
+    _VERDEF: (struct.Struct("<HHHHIII"), struct.Struct("<II")),  # Elf64_Verdef, Elf64_Verdaux
+    _VERNEED: (struct.Struct("<HHIII"), struct.Struct("<IHHII")),  # Elf64_Verneed, Elf64_Vernaux
+}
 _RESERVED: Final = ("_library_", "_metadata_", "_doc_")  # what TVM-FFI itself puts behind its prefix
 
 
@@ -102,7 +106,15 @@ def needed_versions(name: str, data: bytes) -> tuple[str, ...]:
     CorruptArtifactError
         If it is no shared library for 64 bits, or is shorter than its headers say.
     """
-    return _Library(name, data).needed_versions()
+    return _Library(name, data).versions(_VERNEED)
+
+
+def defined_versions(name: str, data: bytes) -> tuple[str, ...]:
+    """Return the symbol versions that a shared library offers, such as ``"GLIBCXX_3.4.30"``, sorted.
+
+    Its own name is among them. Parameters and errors are those of `needed_versions`.
+    """
+    return _Library(name, data).versions(_VERDEF)
 
 
 def is_shared_object(data: bytes) -> bool:
@@ -152,27 +164,28 @@ class _Library:
                         found.add(text.removeprefix(PREFIX))
         return tuple(sorted(name for name in found if not name.startswith(_RESERVED)))
 
-    def needed_versions(self) -> tuple[str, ...]:
-        """Return the names of the versions that are needed (Linux Standard Base, symbol versioning)."""
+    def versions(self, kind: int) -> tuple[str, ...]:
+        """Return the names of the versions in sections of a kind (Linux Standard Base, symbol versioning)."""
         found = set()
         for table in self.sections:
-            if table[1] == _VERNEED and table[6] < len(self.sections):
+            if table[1] == kind and table[6] < len(self.sections):
                 strings = self._contents(self.sections[table[6]])
-                for name in self._needed(table):
+                for name in self._named(table):
                     found.add(strings[name : strings.find(b"\0", name)].decode(errors="replace"))
         return tuple(sorted(found))
 
-    def _needed(self, table: tuple[int, ...]) -> Iterator[int]:
-        """Yield where the names of needed versions lie; each offset leads on, so that it ends."""
-        need, end = table[4], table[4] + table[5]
-        while need < end:
-            _, _, _, first, following = self._unpack(_NEED, need, "a needed version")
-            aux = need + first
+    def _named(self, table: tuple[int, ...]) -> Iterator[int]:
+        """Yield where the names of versions lie; each offset leads on, so that it ends."""
+        entry, hanging = _VERSIONED[table[1]]
+        place, end = table[4], table[4] + table[5]
+        while place < end:
+            *_, first, following = self._unpack(entry, place, "a version")
+            aux = place + first
             while aux < end:
-                _, _, _, name, further = self._unpack(_AUX, aux, "a needed version")
+                *_, name, further = self._unpack(hanging, aux, "a version")
                 yield name
                 aux = aux + further if further else end
-            need = need + following if following else end
+            place = place + following if following else end
 
     def _unpack(self, layout: struct.Struct, offset: int, what: str) -> tuple[int, ...]:
         if offset + layout.size > len(self.data):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.messages import describe, suggestion
+from trunnion.messages import describe, is_of_library, suggestion
 from trunnion.model.fields import members, place, refuse_unknown, text
 from trunnion.plain import ForeignError, asked, is_a, path_text
 from trunnion.plain import text as text_of
@@ -50,6 +50,7 @@ BINARY_LANGUAGES: Final = frozenset({"cubin", "fatbin", "ltoir"})
 
 _TEXT = frozenset({"cuda", "ptx", "c++"})
 _OBJECT_CODE = BINARY_LANGUAGES | {"ptx"}  # of cuda.core's, what can be launched once it is linked
+_KERNELS: Final = ("cuda.core.Kernel", "cuda.core.experimental.Kernel")
 _LANGUAGE = re.compile(r"[a-z][a-z0-9_.+#-]*")
 _TARGET = re.compile(r"[A-Za-z0-9_.+:-]*")
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # a compiler takes NUL-terminated UTF-8
@@ -216,11 +217,15 @@ def device_code(value: object, field: str) -> object:
     Raises
     ------
     ProgramError
-        If it is of another type, or does not hold its image as bytes: that of a file is a path.
+        If it is of another type, or does not hold its image as bytes: that of a file is a path. Or if it is a kernel of
+        ``cuda.core``'s.
     """
     none = is_a(value, (DeviceCode, str, list, tuple, type))  # of which nothing is asked
     kind = None if none else text_of(_attribute(value, "code_type"))
     if kind is None:
+        if is_of_library(value, *_KERNELS):
+            problem = "got a cuda.core Kernel, which is loaded already and holds no image, expected the ObjectCode that"
+            raise ProgramError(f"{problem} it came from", field=field)
         return value
     if kind not in _OBJECT_CODE:
         known = ", ".join(map(repr, sorted(_OBJECT_CODE)))

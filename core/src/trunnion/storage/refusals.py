@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "NotKeptWarning", "advice", "is_noexec", "not_kept", "of_a_folder", "refusals", "refuse_noexec", "said", "said_by",
-    "warn_not_kept",
+    "OTHER_FOLDER", "NotKeptWarning", "advice", "is_noexec", "not_kept", "of_a_folder", "refusals", "refuse_noexec",
+    "said", "said_by", "warn_not_kept",
 ]  # fmt: skip
+
+OTHER_FOLDER: Final = "set TMPDIR to a folder of yours from which code can be loaded"
+"""What to do where code cannot be loaded from a scratch folder."""
 
 _ADVICE: Final[Mapping[int, str]] = MappingProxyType(
     {

@@ -19,7 +19,7 @@ from trunnion.storage.refusals import refusals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["discard", "scratch_folder", "temporary_folder"]
+__all__ = ["discard", "memory_file", "scratch_folder", "temporary_folder"]
 
 _PREFIX = "trunnion-scratch-"
 """Whoever makes a folder of such a name, which goes on with the kernel's mark, holds its lock, or else others remove
@@ -125,6 +125,36 @@ def temporary_folder(parent: Path | None = None, prefix: str = _UNLOCKED) -> Ite
                 yield made
         finally:
             _remove(made, owner)
+
+
+@contextmanager
+def memory_file(name: str, data: bytes) -> Iterator[tuple[int, str]]:
+    """Make a file in memory, from which code can be loaded wherever no folder is for that; it is closed with the block.
+
+    Parameters
+    ----------
+    name
+        What the system calls it.
+    data
+        What it holds.
+
+    Returns
+    -------
+    tuple of int and str
+        Its descriptor, which a process that is started does not get by itself, and its path in whoever has that.
+
+    Raises
+    ------
+    OSError
+        If none can be made.
+    """
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as memory:
+            memory.write(data)
+        yield descriptor, f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
 
 
 def discard(directory: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from trunnion.codegen.cpp import relocations as subject
 from trunnion.codegen.cpp.relocations import check_relocations
-from trunnion.errors import CorruptArtifactError
+from trunnion.errors import CorruptArtifactError, DeviceRequirementError
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 from trunnion.toolchain.host_compiler import host_compiler
 
@@ -70,6 +72,46 @@ def test_what_the_loader_says_of_every_program_is_not_laid_to_it(folder, needed,
     monkeypatch.setenv("LD_DEBUG", "libs")
     made(folder, "int x;\n", "some.so")
     check_relocations(folder, "some.so", str(needed))
+
+
+@pytest.fixture
+def noexec(monkeypatch):
+    """What a folder that is mounted noexec says is said for each here; return what is preloaded then."""
+    preloaded = []
+    run, statvfs = subject.subprocess.run, os.statvfs
+
+    def watched(*args, env, **named):
+        preloaded.extend(env["LD_PRELOAD"].split())
+        return run(*args, env=env, **named)
+
+    def mounted(path):
+        return SimpleNamespace(f_flag=statvfs(path).f_flag | os.ST_NOEXEC)
+
+    monkeypatch.setattr(os, "statvfs", mounted)
+    monkeypatch.setattr(subject.subprocess, "run", watched)
+    return preloaded
+
+
+def test_where_no_code_is_loaded_from_files_it_is_looked_at_in_memory(folder, needed, noexec) -> None:
+    """The folder is at fault there, and no source."""
+    made(folder, "int there();\nint (*here)() = there;\n", "some.so", str(needed), "-Wl,-soname,some.so")
+    check_relocations(folder, "some.so", str(needed))
+    assert "./some.so" not in noexec
+    made(folder, "int nobody();\nint (*here)() = nobody;\n", "other.so")
+    with pytest.raises(
+        CorruptArtifactError, match=r"other\.so: cannot be loaded: .*undefined symbol: .*nobody"
+    ):
+        check_relocations(folder, "other.so", str(needed))
+
+
+def test_where_there_are_no_files_in_memory_either_the_folder_is_named(
+    folder, needed, noexec, monkeypatch
+) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    made(folder, "int x;\n", "some.so")
+    with pytest.raises(DeviceRequirementError, match="mounted noexec; set TMPDIR"):
+        check_relocations(folder, "some.so", str(needed))
+    assert not noexec
 
 
 def test_no_other_program_is_started(folder, needed, tmp_path, monkeypatch) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, CorruptArtifactError, DeviceRequirementError
 from trunnion.messages import shorten
-from trunnion.storage.refusals import is_noexec, refusals, refuse_noexec
-from trunnion.storage.scratch import scratch_folder
+from trunnion.storage.refusals import OTHER_FOLDER, is_noexec, refusals, refuse_noexec
+from trunnion.storage.scratch import memory_file, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +27,6 @@ _LAUNCHER = "launcher.so"
 _CLOSE_SOME = "close programs that are not called any more, or raise vm.max_map_count"
 _LOOKS_EVERY = 64
 """After so many libraries it is asked how many mappings the process has: the answer takes a millisecond."""
-
-_OTHER_FOLDER = "set TMPDIR to a folder of yours from which code can be loaded"
 
 
 class Exports:
@@ -184,7 +182,7 @@ def _load(library: bytes, plugin: str, before: int) -> _Library:
         _warn_of_mappings()
     with scratch_folder() as folder:
         file = folder / _LAUNCHER
-        with refusals("a folder to load a launcher from", _OTHER_FOLDER):
+        with refusals("a folder to load a launcher from", OTHER_FOLDER):
             file.write_bytes(library)
         try:
             return _Library(
@@ -192,7 +190,7 @@ def _load(library: bytes, plugin: str, before: int) -> _Library:
             )
         except (RuntimeError, OSError) as error:
             if not hasattr(os, "memfd_create"):
-                refuse_noexec(folder, _OTHER_FOLDER)
+                refuse_noexec(folder, OTHER_FOLDER)
             count, most = _mappings()
             if most - count < _OF_A_LIBRARY:
                 got = f"{count} of {most} mappings in use (vm.max_map_count)"
@@ -224,15 +222,10 @@ def _module(load_module: Callable[[Path], Any], file: Path, library: bytes) -> A
     except (RuntimeError, OSError):
         if not is_noexec(file.parent) or not hasattr(os, "memfd_create"):
             raise
-    descriptor = os.memfd_create(_LAUNCHER, os.MFD_CLOEXEC)
-    try:
-        with os.fdopen(descriptor, "wb", closefd=False) as memory:
-            memory.write(library)
+    with memory_file(_LAUNCHER, library) as (_, path):
         file.unlink()
-        file.symlink_to(f"/proc/self/fd/{descriptor}")  # by the name that TVM-FFI knows a library by
+        file.symlink_to(path)  # by the name that TVM-FFI knows a library by
         return load_module(file)
-    finally:
-        os.close(descriptor)
 
 
 _OF_A_LIBRARY = 16  # more mappings than one takes

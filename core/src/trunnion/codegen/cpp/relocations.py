@@ -13,11 +13,16 @@ import os
 import re
 import struct
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError, shorten
-from trunnion.storage.refusals import refusals
+from trunnion.storage.refusals import OTHER_FOLDER, is_noexec, refusals, refuse_noexec
+from trunnion.storage.scratch import memory_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["check_relocations"]
 
@@ -51,7 +56,7 @@ def check_relocations(folder: Path, name: str, needed: str) -> None:
     CorruptArtifactError
         If the loader refuses it.
     DeviceRequirementError
-        If no process can be started.
+        If no process can be started, or there is no way to load code from a folder that is mounted ``noexec``.
     """
     program = _program()
     if program is None:
@@ -60,25 +65,47 @@ def check_relocations(folder: Path, name: str, needed: str) -> None:
         beside = folder / Path(needed).name
         if not beside.is_symlink():
             beside.symlink_to(needed)  # the variable takes no path with a space or a colon
-        problems = _complaints(program, folder, (beside.name, name))
+        with _preloadable(folder, name) as (path, descriptors):
+            problems = _complaints(program, folder, (f"./{beside.name}", path), descriptors)
         if problems:
-            usual = set(_complaints(program, folder, (beside.name,)))
+            usual = set(_complaints(program, folder, (f"./{beside.name}",)))
             problems = [one for one in problems if one not in usual]
     if problems:
         raise CorruptArtifactError(name, f"cannot be loaded: {shorten('; '.join(problems))}")
 
 
-def _complaints(program: str, folder: Path, names: tuple[str, ...]) -> list[str]:
+@contextmanager
+def _preloadable(folder: Path, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield a path that a library can be loaded by, as a launcher is, and what descriptors it needs.
+
+    Raises
+    ------
+    DeviceRequirementError
+        If there is none.
+    """
+    if not is_noexec(folder):
+        yield f"./{name}", ()
+        return
+    if not hasattr(os, "memfd_create"):
+        refuse_noexec(folder, OTHER_FOLDER)
+    with memory_file(name, (folder / name).read_bytes()) as (descriptor, path):
+        yield path, (descriptor,)
+
+
+def _complaints(
+    program: str, folder: Path, paths: tuple[str, ...], descriptors: tuple[int, ...] = ()
+) -> list[str]:
     """Return what the loader does not like."""
     kept = {variable: value for variable, value in os.environ.items() if variable not in _TALKATIVE}
     before = kept.get("LD_PRELOAD", "")
-    preloaded = " ".join(filter(None, (before, *(f"./{name}" for name in names))))
+    preloaded = " ".join(filter(None, (before, *paths)))
     try:
         done = subprocess.run(
             [program],
             cwd=folder,
             env={**kept, **_TRACED, "LD_PRELOAD": preloaded},
             stdin=subprocess.DEVNULL,
+            pass_fds=descriptors,
             capture_output=True,
             timeout=_SECONDS,
             check=False,
