@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_lock_file_that_others_can_write_is_refused(project: Path, place: str)
     with pytest.raises(UntrustedArtifactError, match="can be written by others"):
         Lock.open()
     assert main(["lock", "--check"]) == 1
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o077])
+def test_whatever_the_umask_what_is_written_is_read_again(project: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        Lock.of(["add"]).save()
+    finally:
+        os.umask(before)
+    assert (project / "trunnion.lock").stat().st_mode & 0o777 == 0o644
+    assert Lock.open()
 
 
 def test_another_one_is_refused(project: Path, artifacts: dict[str, Any]) -> None:

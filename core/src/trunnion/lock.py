@@ -13,7 +13,7 @@ from trunnion.arguments import expect_text, file_path
 from trunnion.artifacts.artifact import check_digest
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
-from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.artifacts.plain_file import read_plain_file, write_plain_file
 from trunnion.bundles.bundle import verified_digest
 from trunnion.compilation import load
 from trunnion.errors import (
@@ -27,7 +27,6 @@ from trunnion.messages import suggestion
 from trunnion.signing.message import LOCK
 from trunnion.signing.vouching import Vouching
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -137,15 +136,7 @@ class Lock:
         ArtifactError
             If it cannot be written.
         """
-        data = spelled({"schema": _SCHEMA, "digests": dict(self.digests)})
-        try:
-            with temporary_folder(self.file.parent, f".{self.file.name[:64]}.") as folder:
-                (folder / self.file.name).write_bytes(data)
-                os.replace(folder / self.file.name, self.file)  # noqa: PTH105 - of a file, whatever is there
-        except OSError as error:
-            raise ArtifactError(
-                f"cannot write {shorten(str(self.file))}: {said(error)}; {advice(error)}"
-            ) from error
+        write_plain_file(self.file, spelled({"schema": _SCHEMA, "digests": dict(self.digests)}))
 
     def load(self, path: str, *, registry: Registry | None = None) -> Any:
         """Load a bundle or an artifact as `trunnion.load` does, if it is the one that is locked.
