@@ -18,7 +18,7 @@ import torch
 import trunnion
 from trunnion import examples
 from trunnion.bundles import bundle as opened_bundles
-from trunnion.bundles import conditions
+from trunnion.bundles import conditions, parts
 from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.conditions import Condition
 from trunnion.bundles.index import Index, Part, Variant
@@ -30,6 +30,7 @@ from trunnion.errors import (
     CorruptArtifactError,
     DeviceRequirementError,
     LifecycleError,
+    ProgramError,
     TrunnionError,
     UnknownProgramError,
     UntrustedArtifactError,
@@ -698,8 +699,8 @@ def test_a_bundle_that_is_closed_while_it_is_read_leaves_nothing_open(written, m
             made.append(self)
 
     monkeypatch.setattr(opened_bundles, "CompiledProgram", Watched)
-    real = opened_bundles.read_part
-    monkeypatch.setattr(opened_bundles, "read_part", lambda *args: (bundle.close(), real(*args))[1])
+    real = opened_bundles.artifacts_in
+    monkeypatch.setattr(opened_bundles, "artifacts_in", lambda *args: (bundle.close(), real(*args))[1])
     with pytest.raises(LifecycleError, match="the bundle was closed"):
         bundle["add"]
     assert [one._closed for one in made] == [True]
@@ -824,3 +825,25 @@ def test_what_stands_under_two_programs_is_verified_in_both_parts(written, tmp_p
         trunnion.Bundle.open(written).files()
     with pytest.raises(CorruptArtifactError, match="junk"):
         trunnion.Lock.of([written], written.parent / "trunnion.lock")
+
+
+def test_the_bytes_that_are_returned_are_those_that_were_verified(tmp_path, artifacts, monkeypatch):
+    """Whoever exchanges a part meanwhile gets nothing into what is exported, stated and signed."""
+    trunnion.write_bundle(tmp_path / "x.trn", {"add": artifacts["nvrtc", HOPPER]})
+    part = part_of(tmp_path / "x.trn", HOPPER)
+    good, real = part.read_bytes(), parts._artifact
+
+    def exchanged(*given):
+        artifact = real(*given)
+        part.write_bytes(bytes(len(good)))
+        return artifact
+
+    monkeypatch.setattr(parts, "_artifact", exchanged)
+    assert Bundle.open(tmp_path / "x.trn").files()[part.name] == good
+
+
+def test_variants_that_are_called_otherwise_are_found_where_the_index_is_not_ours(mixed):
+    with pytest.raises(ProgramError, match="the variants of 'both' take different parameters"):
+        mixed.verify()
+    with pytest.raises(ProgramError, match="the variants of 'both' take different parameters"):
+        trunnion.Lock.of([mixed.file], mixed.file.with_name("trunnion.lock"))

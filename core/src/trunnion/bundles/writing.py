@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect_text, file_path
 from trunnion.artifacts.artifact import Artifact
-from trunnion.artifacts.program_file import program_of_variants
+from trunnion.artifacts.program_file import program_of, program_of_variants
 from trunnion.built_program import BUNDLE_SUFFIX, target_of
 from trunnion.bundles.conditions import conditions_of
 from trunnion.bundles.index import Index, Part, Variant
@@ -80,7 +80,7 @@ def write_bundle(
     final = bundle_path(path)
     artifacts = dict(_named_artifacts(programs))
     for name, several in artifacts.items():
-        program_of_variants(name, several)
+        program_of_variants(name, map(program_of, several))
     parts: dict[str, list[Artifact]] = {}
     for artifact in (one for several in artifacts.values() for one in several):
         parts.setdefault(_part_of(artifact), []).append(artifact)
