@@ -113,8 +113,8 @@ def write_plain_file(file: Path, data: bytes) -> None:
         raise ArtifactError(f"cannot write {shorten(str(file))}: {said(error)}; {advice(error)}") from error
 
 
-def unreadable(file: Path, error: OSError) -> ArtifactError:
-    """Return the error of a file that the system does not let be read."""
+def unreadable(file: Path, error: OSError, *, absent: str = "name a file that is") -> ArtifactError:
+    """Return the error of a file that the system does not let be read; ``absent`` says what to do where none is."""
     if error.errno == errno.ENOENT:
-        return ArtifactError(f"cannot open {shorten(str(file))}: nothing is there; name a file that is")
+        return ArtifactError(f"cannot open {shorten(str(file))}: nothing is there; {absent}")
     return ArtifactError(f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}")
