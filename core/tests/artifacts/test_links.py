@@ -71,7 +71,9 @@ def test_a_link_that_somebody_else_added_there_is_refused(
     link, status = everybodys / "link", Path.lstat
     foreign = os.stat_result((*link.lstat()[:4], 4242, *link.lstat()[5:10]))
     monkeypatch.setattr(Path, "lstat", lambda path: foreign if path == link else status(path))
-    refused = pytest.raises(UntrustedArtifactError, match="link, a link on the way to it, belongs to user 4242")
+    refused = pytest.raises(
+        UntrustedArtifactError, match="link, a link on the way to it, belongs to user 4242"
+    )
     with refused:
         Artifact.open(link / "artifact", trusted=True)
     with refused:

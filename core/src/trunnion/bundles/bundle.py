@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
     from types import TracebackType
-    from typing import IO, Any, Self
+    from typing import IO, Any, NoReturn, Self
 
     from trunnion.contract.runtime import Runtime
     from trunnion.signing.keys import PublicKey
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Bundle", "Fit", "verified_digest"]
 
 _ARCHIVE = b"PK"
+_NEWER = "a newer trunnion knows that condition: pip install --upgrade trunnion"
 _CPU, _CUDA = "cpu", "cuda"
 _WITHOUT_DEVICE = {
     Absence.DRIVER: NO_DRIVER("").hint,
@@ -363,6 +364,20 @@ class Bundle(Mapping[str, CompiledProgram]):
     ) -> None:
         self.close()
 
+    # It is one thing of the process, as an open file: whoever has a copy has it.
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise LifecycleError(
+            "an open bundle cannot be pickled; pass its path, and open it in the other process: "
+            f"trunnion.load({shorten(str(self.file))})"
+        )
+
     def __hash__(self) -> int:
         return id(self)
 
@@ -440,12 +455,20 @@ def _lacks(variant: Variant, kind: str, machine: Machine) -> tuple[str, ...]:
 def _remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine) -> str:
     """Return what to do where no variant fits a kind of device, or any."""
     meant = [one for one in variants if one.kind == kind or not kind]
-    facts = [
-        (one, {condition.fact for condition in one.conditions if condition.lack(machine)}) for one in meant
+    lacking = [(one, [condition for condition in one.conditions if condition.lack(machine)]) for one in meant]
+    if any(not any(condition.known for condition in several) for _, several in lacking):
+        return _NEWER
+    alone = [
+        one.backend for one, several in lacking if {condition.fact for condition in several} == {"backend"}
     ]
-    alone = [one.backend for one, lacking in facts if lacking == {"backend"}]
     if alone:
         return _installation(alone, machine)
+    strange = any(not condition.known for _, several in lacking for condition in several)
+    return _device_remedy(name, kind, variants, machine) + (f"; {_NEWER}" if strange else "")
+
+
+def _device_remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine) -> str:
+    """Return what to do where no variant is for the device, or there is none."""
     others = {one.kind for one in variants} - {kind}
     gone = None if kind == _CPU else machine.capability
     if isinstance(gone, Absence):
