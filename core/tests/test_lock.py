@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,6 @@ import trunnion
 from trunnion import Lock, examples
 from trunnion.cli import main
 from trunnion.errors import ArgumentTypeError, ArtifactError, CorruptArtifactError, UntrustedArtifactError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +53,17 @@ def test_a_lock_file_that_others_can_write_is_refused(project: Path, place: str)
     assert main(["lock", "--check"]) == 1
 
 
+@pytest.mark.parametrize("umask", [0o002, 0o077])
+def test_whatever_the_umask_what_is_written_is_read_again(project: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        Lock.of(["add"]).save()
+    finally:
+        os.umask(before)
+    assert (project / "trunnion.lock").stat().st_mode & 0o777 == 0o644
+    assert list(Lock.open().digests) == ["add"]
+
+
 def test_another_one_is_refused(project: Path, artifacts: dict[str, Any]) -> None:
     Lock.of(["kernels/all.trn", "add"]).save()
     trunnion.write_bundle("kernels/all.trn", {"add": artifacts["sm_80"]})
@@ -90,6 +100,52 @@ def test_what_is_not_there_or_elsewhere_is_not_locked(project: Path, path: str) 
 
 
 @pytest.mark.parametrize(
+    ("path", "file", "said"),
+    [
+        ("kernels/all.trn", "kernels/all.trn", "is what a bundle's files are called"),
+        ("kernels/all.trn", "kernels/all.sm_80.0123456789ab.trn", "is what a bundle's files are called"),
+        ("plain", "plain", "into what it locks"),
+        ("alias", "plain", "into what it locks"),
+        ("add", "add/trunnion.lock", "into what it locks"),
+        ("add", "link/trunnion.lock", "into what it locks"),
+    ],
+)
+def test_what_is_locked_is_not_written_over(project: Path, path: str, file: str, said: str) -> None:
+    index = project / "kernels" / "all.trn"
+    for part in index.parent.glob("all.*.*.trn"):
+        (project / part.name).symlink_to(part)
+    (project / "plain").write_bytes(index.read_bytes())
+    (project / "alias").symlink_to("plain")
+    (project / "link").symlink_to("add")
+    with pytest.raises(ArtifactError, match=said):
+        Lock.of([path], file)
+
+
+def test_in_an_artifact_s_folder_nothing_is_written(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project / "add")
+    assert main(["lock", "."]) == 1
+    assert trunnion.load(project / "add")
+
+
+def test_another_file_than_the_one_that_is_named_is_not_locked(project: Path) -> None:
+    """The system follows a link before it goes up from there."""
+    (project / "else" / "sub").mkdir(parents=True)
+    (project / "link").symlink_to("else/sub")
+    with pytest.raises(ArtifactError, match="leads through a link and on by"):
+        Lock.of(["link/../add"])
+    with pytest.raises(ArtifactError, match="leads through a link and on by"):
+        Lock.of(["add"], "link/../trunnion.lock")
+    assert list(Lock.of(["else/../add"], "else/../trunnion.lock").digests) == ["add"]
+
+
+@pytest.mark.parametrize("paths", [None, 3, "add", b"add", Path("add")])
+def test_what_is_no_list_of_paths_is_refused(project: Path, paths: Any) -> None:
+    del project
+    with pytest.raises(ArgumentTypeError, match="a list of paths of bundles' indices and artifacts' folders"):
+        Lock.of(paths)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",
@@ -115,7 +171,9 @@ def test_what_is_no_lock_file_is_refused(project: Path, text: str) -> None:
 
 
 def test_no_lock_file_and_no_place_for_one_are_typed_errors(project: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"cannot open .*trunnion\.lock"):
+    with pytest.raises(
+        ArtifactError, match=r"cannot open .*trunnion\.lock.*; trunnion lock PATH\.\.\. makes one"
+    ):
         Lock.open()
     (project / "taken").mkdir()
     with pytest.raises(ArtifactError, match="cannot write"):

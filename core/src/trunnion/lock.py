@@ -13,21 +13,23 @@ from trunnion.arguments import expect_text, file_path
 from trunnion.artifacts.artifact import check_digest
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
-from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.artifacts.plain_file import read_plain_file, unreadable, write_plain_file
+from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.bundle import verified_digest
 from trunnion.compilation import load
 from trunnion.errors import (
+    ArgumentTypeError,
     ArtifactError,
     CorruptArtifactError,
     TrunnionError,
     UntrustedArtifactError,
     shorten,
 )
-from trunnion.messages import suggestion
+from trunnion.messages import describe, suggestion, type_name
+from trunnion.plain import ForeignError, asked, is_a, path_text
 from trunnion.signing.message import LOCK
 from trunnion.signing.vouching import Vouching
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -76,14 +78,24 @@ class Lock:
         Raises
         ------
         ArtifactError
-            If one is not below that folder, or there is nothing, or it cannot be read.
+            If one is not below that folder, or there is nothing, or it cannot be read; or if the lock file would be
+            written over one or into it.
         CorruptArtifactError
             If it is not whole.
+        ProgramError
+            If a bundle's variants of one program take different parameters.
+        ArgumentTypeError
+            If they are no list of paths.
         """
-        place = _absolute(file)
-        found = {}
-        for path in paths:
-            whole = Path(os.path.normpath(_absolute(path)))
+        place, found = _place(file), {}
+        folder = Path(os.path.realpath(place.parent))
+        for path in _several(paths):
+            whole = _plain(path)
+            if Path(os.path.realpath(whole)) in {folder, folder / place.name}:
+                raise ArtifactError(
+                    f"{shorten(str(place))} would be written into what it locks, {shorten(str(whole))}; put the lock "
+                    "file beside that"
+                )
             if not whole.is_relative_to(place.parent):
                 raise ArtifactError(
                     f"{shorten(str(whole))} is not below {shorten(str(place.parent))}, where the lock file is"
@@ -125,7 +137,7 @@ class Lock:
         try:
             data = read_plain_file(place, MAX_LOCK_BYTES, trusting=vouching.vouches)
         except OSError as error:
-            raise ArtifactError(f"cannot open {shorten(str(place))}: {error.strerror}") from error
+            raise unreadable(place, error, absent="trunnion lock PATH... makes one") from error
         vouching.check(place, LOCK, hashlib.sha256(data).hexdigest())
         return cls(place, MappingProxyType(locked_digests(data, place.name)))
 
@@ -137,15 +149,7 @@ class Lock:
         ArtifactError
             If it cannot be written.
         """
-        data = spelled({"schema": _SCHEMA, "digests": dict(self.digests)})
-        try:
-            with temporary_folder(self.file.parent, f".{self.file.name[:64]}.") as folder:
-                (folder / self.file.name).write_bytes(data)
-                os.replace(folder / self.file.name, self.file)  # noqa: PTH105 - of a file, whatever is there
-        except OSError as error:
-            raise ArtifactError(
-                f"cannot write {shorten(str(self.file))}: {said(error)}; {advice(error)}"
-            ) from error
+        write_plain_file(self.file, spelled({"schema": _SCHEMA, "digests": dict(self.digests)}))
 
     def load(self, path: str, *, registry: Registry | None = None) -> Any:
         """Load a bundle or an artifact as `trunnion.load` does, if it is the one that is locked.
@@ -220,6 +224,39 @@ def locked_digests(data: bytes, name: str) -> dict[str, str]:
                 f"names {shorten(path)}, expected the plain path of something below its folder"
             )
     return digests
+
+
+def _several(paths: Any) -> list[str | PathLike[str]]:
+    expected = "a list of paths of bundles' indices and artifacts' folders"
+    if is_a(paths, bytes) or path_text(paths) is not None:  # a text would be taken letter by letter
+        raise ArgumentTypeError("paths", describe(paths), expected)
+    try:
+        return asked(lambda: [*paths])
+    except ForeignError as error:
+        raise ArgumentTypeError("paths", type_name(paths), expected) from error.__cause__
+
+
+def _place(file: str | PathLike[str]) -> Path:
+    """Return where a lock file is to be: not in the place of a bundle's index, or of a part of one."""
+    place = _plain(file)
+    if place.name.endswith(BUNDLE_SUFFIX):
+        raise ArtifactError(
+            f"{shorten(place.name)} is what a bundle's files are called; give the lock file another name, such as "
+            f"{LOCK_FILE}"
+        )
+    return place
+
+
+def _plain(path: str | PathLike[str]) -> Path:
+    """Return the absolute path without ``..``, of the same file."""
+    given = _absolute(path)
+    plain = Path(os.path.normpath(given))
+    if os.path.realpath(plain) != os.path.realpath(given):
+        raise ArtifactError(
+            f"{shorten(str(given))} leads through a link and on by '..', to {shorten(os.path.realpath(given))}; name "
+            "that"
+        )
+    return plain
 
 
 def _absolute(path: str | PathLike[str]) -> Path:

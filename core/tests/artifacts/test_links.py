@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +15,6 @@ from trunnion.errors import UntrustedArtifactError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 LINK = "of a link on the way to it, can be written by others"
 
@@ -70,10 +71,29 @@ def test_a_cache_behind_a_link_of_ours_is_one(tmp_path: Path, ours: Path) -> Non
     assert ArtifactStore(tmp_path / "mine" / "new").get("0" * 64) is None
 
 
-def test_where_others_can_exchange_nothing_a_link_is_as_good_as_the_folder(everybodys: Path) -> None:
+def test_where_others_can_exchange_nothing_a_link_of_one_s_own_is_as_good_as_the_folder(
+    everybodys: Path,
+) -> None:
     everybodys.chmod(0o1777)
     assert Artifact.open(everybodys / "link/artifact", trusted=True)
     assert trunnion.Lock.open(everybodys / "link/trunnion.lock")
+
+
+def test_a_link_that_somebody_else_added_there_is_refused(
+    everybodys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder with the sticky bit nobody can exchange a link, and anybody can add one."""
+    everybodys.chmod(0o1777)
+    link, status = everybodys / "link", Path.lstat
+    foreign = os.stat_result((*link.lstat()[:4], 4242, *link.lstat()[5:10]))
+    monkeypatch.setattr(Path, "lstat", lambda path: foreign if path == link else status(path))
+    refused = pytest.raises(
+        UntrustedArtifactError, match="link, a link on the way to it, belongs to user 4242"
+    )
+    with refused:
+        Artifact.open(link / "artifact", trusted=True)
+    with refused:
+        trunnion.Lock.open(link / "trunnion.lock")
 
 
 def test_links_without_end_are_an_error_of_the_system_s(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import os
@@ -17,8 +18,9 @@ import torch
 
 import trunnion
 from trunnion import examples
+from trunnion.artifacts.json_document import sealed
 from trunnion.bundles import bundle as opened_bundles
-from trunnion.bundles import conditions
+from trunnion.bundles import conditions, parts
 from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.conditions import Condition
 from trunnion.bundles.index import Index, Part, Variant
@@ -30,6 +32,7 @@ from trunnion.errors import (
     CorruptArtifactError,
     DeviceRequirementError,
     LifecycleError,
+    ProgramError,
     TrunnionError,
     UnknownProgramError,
     UntrustedArtifactError,
@@ -121,6 +124,7 @@ def test_what_it_needs_of_the_host_is_in_the_index(artifacts):
         ("kernels", {}, ArgumentValueError),
         (".trn", {}, ArgumentValueError),
         ("a b.trn", {}, ArgumentValueError),
+        ("z.sm_80.0123456789ab.trn", {}, ArgumentValueError),
         ("x.trn", {"add": 3}, ArgumentTypeError),
         ("x.trn", {"add": [ADD]}, ArgumentTypeError),
         ("x.trn", [ADD], ArgumentTypeError),
@@ -443,6 +447,24 @@ def test_a_backend_of_another_version_is_no_reason_to_build_for_another_target(w
         Bundle.open(written)["add"]
 
 
+@pytest.mark.parametrize("capability", [(9, 0), Absence.DRIVER])
+@pytest.mark.parametrize("besides", [True, False])
+def test_a_condition_of_a_later_version_is_what_a_newer_trunnion_knows(
+    written, monkeypatch, capability, besides
+):
+    there(monkeypatch, capability)
+    bundle = Bundle.open(written)
+    (first, _) = bundle.index.programs["add"]
+    new = (*first.conditions[: 2 * besides], Condition("moon", "is", "full"))
+    written.write_bytes(replace(bundle.index, programs={"add": (replace(first, conditions=new),)}).to_json())
+    with pytest.raises(DeviceRequirementError) as caught:
+        Bundle.open(written)["add"]
+    said = str(caught.value)
+    assert said.endswith("; a newer trunnion knows that condition: pip install --upgrade trunnion")
+    assert ("install the NVIDIA driver" in said) == (besides and capability is Absence.DRIVER)
+    assert "build one" not in said
+
+
 # What is refused ----------------------------------------------------------------------------------------------------
 
 
@@ -614,6 +636,12 @@ def test_a_variant_that_lies_nowhere_is_refused():
         Index(programs={"p": (GOOD,)}, parts={})
 
 
+def test_a_program_without_variants_is_refused():
+    text = sealed({"schema": "trunnion.bundle/1", "parts": {}, "programs": {"add": []}})
+    with pytest.raises(CorruptArtifactError, match="names no variant of 'add', expected one at least"):
+        Index.from_json(text, "kernels.trn")
+
+
 @pytest.mark.parametrize("changes", [{"digest": "0"}, {"nbytes": -1}])
 def test_a_variant_that_cannot_be_is_refused(changes):
     with pytest.raises(CorruptArtifactError):
@@ -726,8 +754,8 @@ def test_a_bundle_that_is_closed_while_it_is_read_leaves_nothing_open(written, m
             made.append(self)
 
     monkeypatch.setattr(opened_bundles, "CompiledProgram", Watched)
-    real = opened_bundles.read_part
-    monkeypatch.setattr(opened_bundles, "read_part", lambda *args: (bundle.close(), real(*args))[1])
+    real = opened_bundles.artifacts_in
+    monkeypatch.setattr(opened_bundles, "artifacts_in", lambda *args: (bundle.close(), real(*args))[1])
     with pytest.raises(LifecycleError, match="the bundle was closed"):
         bundle["add"]
     assert [one._closed for one in made] == [True]
@@ -851,3 +879,40 @@ def test_what_stands_under_two_programs_is_verified_in_both_parts(written, tmp_p
         trunnion.Bundle.open(written).files()
     with pytest.raises(CorruptArtifactError, match="junk"):
         trunnion.Lock.of([written], written.parent / "trunnion.lock")
+
+
+def test_the_bytes_that_are_returned_are_those_that_were_verified(tmp_path, artifacts, monkeypatch):
+    """Whoever exchanges a part meanwhile gets nothing into what is exported, stated and signed."""
+    trunnion.write_bundle(tmp_path / "x.trn", {"add": artifacts["nvrtc", HOPPER]})
+    part = part_of(tmp_path / "x.trn", HOPPER)
+    good, real = part.read_bytes(), parts._artifact
+
+    def exchanged(*given):
+        artifact = real(*given)
+        part.write_bytes(bytes(len(good)))
+        return artifact
+
+    monkeypatch.setattr(parts, "_artifact", exchanged)
+    assert Bundle.open(tmp_path / "x.trn").files()[part.name] == good
+
+
+def test_variants_that_are_called_otherwise_are_found_where_the_index_is_not_ours(mixed):
+    with pytest.raises(ProgramError, match="the variants of 'both' take different parameters"):
+        mixed.verify()
+    with pytest.raises(ProgramError, match="the variants of 'both' take different parameters"):
+        trunnion.Lock.of([mixed.file], mixed.file.with_name("trunnion.lock"))
+
+
+def test_the_name_of_another_bundle_s_part_is_not_taken(written):
+    part = part_of(written, AMPERE)
+    before = part.read_bytes()
+    with pytest.raises(ArgumentValueError, match="as a part of a bundle is called"):
+        trunnion.write_bundle(part, {})
+    assert part.read_bytes() == before
+
+
+def test_a_bundle_is_one_thing_of_the_process(written):
+    bundle = Bundle.open(written)
+    with pytest.raises(LifecycleError, match=r"trunnion\.load\('.*kernels\.trn'\)"):
+        pickle.dumps(bundle)
+    assert copy.copy(bundle) is copy.deepcopy(bundle) is bundle

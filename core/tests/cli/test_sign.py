@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 import trunnion
 from trunnion import examples
 from trunnion.cli import main
-from trunnion.cli.sign import PASSWORD
+from trunnion.signing.keys import PASSWORD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +88,12 @@ def test_the_password_is_the_environment_s(
 ) -> None:
     hidden = BestAvailableEncryption(b"open sesame")
     (project / "key").write_bytes(KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, hidden))
-    assert main(["sign", "saved", "--key", "key"]) == 1
+    for wrong in (None, "open"):
+        if wrong:
+            monkeypatch.setenv(PASSWORD, wrong)
+        assert main(["sign", "saved", "--key", "key"]) == 1
+        assert "argument 'password'" in (said := capsys.readouterr().err)
+        assert PASSWORD in said
     monkeypatch.setenv(PASSWORD, "open sesame")
     assert main(["sign", "saved", "--key", "key"]) == 0
     assert "sesame" not in capsys.readouterr().out

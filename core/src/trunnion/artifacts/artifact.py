@@ -313,12 +313,7 @@ def check_owner(
     UntrustedArtifactError
         If it does not belong to the owner, or group or others may write.
     """
-    owners = owner if isinstance(owner, tuple) else (owner,)
-    if status.st_uid not in owners:
-        expected = " or ".join(dict.fromkeys(map(str, owners)))
-        raise UntrustedArtifactError(
-            f"{what} belongs to user {status.st_uid}, expected {expected}; use a place of your own"
-        )
+    _check_user(status, owner if isinstance(owner, tuple) else (owner,), what)
     kept = sticky and status.st_mode & stat.S_ISVTX
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not kept:
         raise UntrustedArtifactError(
@@ -326,10 +321,19 @@ def check_owner(
         )
 
 
-def check_links(path: Path) -> None:
-    """Refuse a path if somebody else than root or this user could have made a link that it leads through.
+def _check_user(status: os.stat_result, owners: tuple[int, ...], what: str) -> None:
+    if status.st_uid not in owners:
+        expected = " or ".join(dict.fromkeys(map(str, owners)))
+        raise UntrustedArtifactError(
+            f"{what} belongs to user {status.st_uid}, expected {expected}; use a place of your own"
+        )
 
-    Whoever can write to the folder of a link says where it leads, be it to files of this user's.
+
+def check_links(path: Path) -> None:
+    """Refuse a path if somebody else than root or this user made a link that it leads through, or could have.
+
+    Whoever makes a link says where it leads, be it to files of this user's: in a folder with the sticky bit, too,
+    where nobody can exchange a link, and anybody can add one.
 
     Parameters
     ----------
@@ -339,18 +343,20 @@ def check_links(path: Path) -> None:
     Raises
     ------
     UntrustedArtifactError
-        If the folder of a link belongs to somebody else, or others may write to it.
+        If a link or its folder belongs to somebody else, or others may write to the folder.
     OSError
         If that cannot be known.
     """
-    for folder in _folders_of_links(path):
-        check_owner(folder.stat(), trusted_owners(), f"{folder}, of a link on the way to it,", sticky=True)
+    for link in _links(path):
+        folder, owners = link.parent, trusted_owners()
+        check_owner(folder.stat(), owners, f"{folder}, of a link on the way to it,", sticky=True)
+        _check_user(link.lstat(), owners, f"{link}, a link on the way to it,")
 
 
-def _folders_of_links(path: Path) -> set[Path]:
-    """Return the folder of each link on the way to a path, and on the ways that links lead."""
-    found: set[Path] = set()
-    here, left, links = Path(path.anchor), list(reversed(path.parts[1:])), 0
+def _links(path: Path) -> list[Path]:
+    """Return each link on the way to a path, and on the ways that links lead; no folder above one is a link."""
+    found: list[Path] = []
+    here, left = Path(path.anchor), list(reversed(path.parts[1:]))
     while left:
         place = here / left.pop()
         if place.name == "..":
@@ -358,10 +364,9 @@ def _folders_of_links(path: Path) -> set[Path]:
         elif not place.is_symlink():
             here = place
         else:
-            links += 1
-            if links > _MOST_LINKS:
+            found.append(place)
+            if len(found) > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-            found.add(here)
             to = place.readlink()
             here = Path(to.anchor) if to.is_absolute() else here
             left += reversed(to.parts[1:] if to.is_absolute() else to.parts)

@@ -1,4 +1,7 @@
-"""Reading a file of which nothing is known: only a plain one, never more than so much, and if asked only our own."""
+"""Plain files: reading one of which nothing is known, never more than so much, and if asked only our own; writing one.
+
+What is written is what can be read again: nobody else may write to it, whatever the umask.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,17 @@ from trunnion.artifacts.artifact import check_links, check_owner, trusted_owners
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 from trunnion.storage.descriptors import opened
 from trunnion.storage.refusals import advice, said
+from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
     from pathlib import Path
 
-__all__ = ["opened_plain_file", "read_plain_file", "unreadable"]
+__all__ = ["opened_plain_file", "read_plain_file", "unreadable", "write_plain_file"]
 
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
+_FILE_MODE = 0o644  # whatever the umask: who reads it refuses what others can write
 
 
 @contextmanager
@@ -84,8 +89,32 @@ def read_plain_file(file: Path, most: int, *, trusting: bool) -> bytes:
         return data.read(most + 1)
 
 
-def unreadable(file: Path, error: OSError) -> ArtifactError:
-    """Return the error of a file that the system does not let be read."""
+def write_plain_file(file: Path, data: bytes) -> None:
+    """Write a file, whole or not at all, in the place of whatever file is there.
+
+    Parameters
+    ----------
+    file
+        Its absolute path.
+    data
+        Its bytes.
+
+    Raises
+    ------
+    ArtifactError
+        If it cannot be written.
+    """
+    try:
+        with temporary_folder(file.parent, f".{file.name[:64]}.") as folder:
+            (folder / "finished").write_bytes(data)
+            (folder / "finished").chmod(_FILE_MODE)
+            os.replace(folder / "finished", file)  # noqa: PTH105 - of a file, whatever is there
+    except OSError as error:
+        raise ArtifactError(f"cannot write {shorten(str(file))}: {said(error)}; {advice(error)}") from error
+
+
+def unreadable(file: Path, error: OSError, *, absent: str = "name a file that is") -> ArtifactError:
+    """Return the error of a file that the system does not let be read; ``absent`` says what to do where none is."""
     if error.errno == errno.ENOENT:
-        return ArtifactError(f"cannot open {shorten(str(file))}: nothing is there; name a file that is")
+        return ArtifactError(f"cannot open {shorten(str(file))}: nothing is there; {absent}")
     return ArtifactError(f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}")

@@ -41,24 +41,22 @@ def program_of(artifact: Artifact) -> KernelProgram:
         raise CorruptArtifactError(PROGRAM_FILE, f"is not a program: {error}") from error
 
 
-def program_of_variants(name: str, artifacts: Iterable[Artifact]) -> KernelProgram:
+def program_of_variants(name: str, programs: Iterable[KernelProgram]) -> KernelProgram:
     """Return the first of the programs that variants were built from; all of them are called alike.
 
     Parameters
     ----------
     name
         The name that they have in common.
-    artifacts
-        The variants, one at least.
+    programs
+        What each variant was built from, of one at least.
 
     Raises
     ------
     ProgramError
         If they are not called alike.
-    CorruptArtifactError
-        If one of them holds no program.
     """
-    first, *others = map(program_of, artifacts)
+    first, *others = programs
     for other in others:
         if other.signature != first.signature:
             how = signature_difference(first.signature, other.signature)

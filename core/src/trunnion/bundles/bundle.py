@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from trunnion.arguments import expect, expect_ordinal, file_path
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.plain_file import read_plain_file, unreadable
+from trunnion.artifacts.program_file import program_of, program_of_variants
 from trunnion.bundles.conditions import Machine
 from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
-from trunnion.bundles.parts import read_part
+from trunnion.bundles.parts import artifacts_in, opened_part
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.runtime import expect_runtime
 from trunnion.errors import (
@@ -35,11 +37,11 @@ from trunnion.toolchain.device import Absence
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
     from pathlib import Path
     from types import TracebackType
-    from typing import Any, Self
+    from typing import IO, Any, NoReturn, Self
 
     from trunnion.contract.runtime import Runtime
     from trunnion.signing.keys import PublicKey
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Bundle", "Fit", "verified_digest"]
 
 _ARCHIVE = b"PK"
+_NEWER = "a newer trunnion knows that condition: pip install --upgrade trunnion"
 _CPU, _CUDA = "cpu", "cuda"
 _WITHOUT_DEVICE = {
     Absence.DRIVER: NO_DRIVER("").hint,
@@ -236,10 +239,16 @@ class Bundle(Mapping[str, CompiledProgram]):
 
     def _artifacts(self, place: str, variants: Iterable[Variant]) -> Iterator[Artifact]:
         """Yield what lies in a part, each verified; errors are those of `artifact`."""
+        with self._opened(place) as data:
+            yield from artifacts_in(data, self.index.parts[place], variants)
+
+    @contextmanager
+    def _opened(self, place: str) -> Iterator[IO[bytes]]:
         part = self.index.parts[place]
         file = self.file.with_name(part.file)
         try:
-            yield from read_part(file, part, variants)
+            with opened_part(file, part) as data:
+                yield data
         except FileNotFoundError as error:
             raise ArtifactError(
                 f"{shorten(str(file))} is not here, which holds what is for {shorten(place)}: "
@@ -249,37 +258,49 @@ class Bundle(Mapping[str, CompiledProgram]):
             raise unreadable(file, error) from error
 
     def verify(self) -> None:
-        """Verify every byte of every artifact in the bundle.
+        """Verify every byte of every artifact in the bundle, and that variants of one program are called alike.
 
         Raises
         ------
         ArtifactError, CorruptArtifactError
             As `on` does.
+        ProgramError
+            If variants of a program take different parameters.
         """
+        self._verify(self._artifacts)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the bytes of the bundle's files, by name, after every artifact in these very bytes is verified.
+
+        Raises
+        ------
+        ArtifactError, CorruptArtifactError, ProgramError
+            As `verify` does.
+        """
+        parts = {}
+        for place, part in self.index.parts.items():
+            with self._opened(place) as data:
+                parts[part.file] = data.read(part.size)
+
+        def artifacts(place: str, variants: Iterable[Variant]) -> Iterator[Artifact]:
+            part = self.index.parts[place]
+            return artifacts_in(BytesIO(parts[part.file]), part, variants)
+
+        self._verify(artifacts)
+        return {**parts, self.file.name: self.index.to_json()}  # whatever a part calls itself
+
+    def _verify(self, artifacts: Callable[[str, Iterable[Variant]], Iterator[Artifact]]) -> None:
+        """Verify the artifacts that something yields of a part's variants."""
         of_part: dict[str, list[Variant]] = {}
         for variant in self.index.variants:
             of_part.setdefault(variant.part, []).append(variant)
-        for place, variants in of_part.items():
-            for _ in self._artifacts(place, variants):
-                pass
-
-    def files(self) -> dict[str, bytes]:
-        """Return the bytes of the bundle's files, by name, after every artifact in them is verified.
-
-        Raises
-        ------
-        ArtifactError, CorruptArtifactError
-            As `on` does.
-        """
-        self.verify()
-        parts = {}
-        for part in self.index.parts.values():
-            file = self.file.with_name(part.file)
-            try:
-                parts[part.file] = file.read_bytes()
-            except OSError as error:
-                raise unreadable(file, error) from error
-        return {self.file.name: self.index.to_json(), **parts}
+        programs = {
+            (place, variant.digest): program_of(artifact)
+            for place, variants in of_part.items()
+            for variant, artifact in zip(variants, artifacts(place, variants), strict=True)
+        }
+        for name, several in self.index.programs.items():
+            program_of_variants(name, (programs[one.part, one.digest] for one in several))
 
     def _machine(self, device: Any) -> tuple[str, Machine]:
         """Return the kind of device that a caller asks for, empty if it is left open, and the machine with it."""
@@ -342,6 +363,20 @@ class Bundle(Mapping[str, CompiledProgram]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    # It is one thing of the process, as an open file: whoever has a copy has it.
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise LifecycleError(
+            "an open bundle cannot be pickled; pass its path, and open it in the other process: "
+            f"trunnion.load({shorten(str(self.file))})"
+        )
 
     def __hash__(self) -> int:
         return id(self)
@@ -420,12 +455,20 @@ def _lacks(variant: Variant, kind: str, machine: Machine) -> tuple[str, ...]:
 def _remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine) -> str:
     """Return what to do where no variant fits a kind of device, or any."""
     meant = [one for one in variants if one.kind == kind or not kind]
-    facts = [
-        (one, {condition.fact for condition in one.conditions if condition.lack(machine)}) for one in meant
+    lacking = [(one, [condition for condition in one.conditions if condition.lack(machine)]) for one in meant]
+    if any(not any(condition.known for condition in several) for _, several in lacking):
+        return _NEWER
+    alone = [
+        one.backend for one, several in lacking if {condition.fact for condition in several} == {"backend"}
     ]
-    alone = [one.backend for one, lacking in facts if lacking == {"backend"}]
     if alone:
         return _installation(alone, machine)
+    strange = any(not condition.known for _, several in lacking for condition in several)
+    return _device_remedy(name, kind, variants, machine) + (f"; {_NEWER}" if strange else "")
+
+
+def _device_remedy(name: str, kind: str, variants: Sequence[Variant], machine: Machine) -> str:
+    """Return what to do where no variant is for the device, or there is none."""
     others = {one.kind for one in variants} - {kind}
     gone = None if kind == _CPU else machine.capability
     if isinstance(gone, Absence):

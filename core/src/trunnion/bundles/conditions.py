@@ -56,6 +56,11 @@ class Condition:
     value: str
     """What it is compared with: ``"sm_90a"``, ``"x86_64"``, ``"x86-64-v3"``, ``"2.34"``, ``"nvrtc 19"``."""
 
+    @property
+    def known(self) -> bool:
+        """Whether this version knows its fact and rule; a later one may."""
+        return (self.fact, self.rule) in _RULES
+
     def lack(self, machine: Machine) -> str:
         """Return what a machine lacks of it, in words; empty if it holds.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["MAX_INDEX_BYTES", "SCHEMA", "Index", "Part", "Variant", "indices_in"]
+__all__ = ["MAX_INDEX_BYTES", "SCHEMA", "Index", "Part", "Variant", "indices_in", "is_part_name"]
 
 SCHEMA: Final = "trunnion.bundle/1"
 """The schema's name and version. An index of another one is refused, not guessed at."""
@@ -103,7 +103,7 @@ class Index:
     Raises
     ------
     CorruptArtifactError
-        If a variant lies in no part.
+        If a variant lies in no part, or a program has no variant.
     """
 
     programs: Mapping[str, tuple[Variant, ...]]
@@ -116,6 +116,11 @@ class Index:
         strays = {one.part for variants in self.programs.values() for one in variants} - self.parts.keys()
         if strays:
             raise CorruptArtifactError("the index", f"names part {shorten(min(strays))}, and no file of it")
+        empty = [name for name, variants in self.programs.items() if not variants]
+        if empty:
+            raise CorruptArtifactError(
+                "the index", f"names no variant of {shorten(min(empty))}, expected one at least"
+            )
         for name in ("programs", "parts"):
             object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))
 
@@ -173,10 +178,15 @@ class Index:
         return index
 
 
+def is_part_name(name: str) -> bool:
+    """Return whether a file is called as `trunnion.write_bundle` calls parts, by their digests, and so no index is."""
+    return bool(_PART_NAME.search(name))
+
+
 def indices_in(folder: Path) -> list[Path]:
     """Return the files of a folder that are called as bundles' indices are, and not as their parts; none is read."""
     found = sorted(folder.glob(f"*{BUNDLE_SUFFIX}"))
-    return [one for one in found if not _PART_NAME.search(one.name)]
+    return [one for one in found if not is_part_name(one.name)]
 
 
 _FIELDS: Final[Mapping[str, type]] = MappingProxyType(

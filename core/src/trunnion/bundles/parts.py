@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import zipfile
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
+from trunnion.artifacts.plain_file import opened_plain_file
 from trunnion.errors import CorruptArtifactError, shorten
-from trunnion.storage.descriptors import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
 
     from trunnion.bundles.index import Part, Variant
 
-__all__ = ["read_part", "write_part"]
+__all__ = ["artifacts_in", "opened_part", "write_part"]
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a ZIP archive can say."""
 
 _MODE: Final = 0o100644 << 16
-_READ_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
 
 
 def write_part(out: IO[bytes], artifacts: Iterable[Artifact]) -> None:
@@ -48,53 +46,68 @@ def write_part(out: IO[bytes], artifacts: Iterable[Artifact]) -> None:
                 archive.writestr(entry, data)
 
 
-def read_part(file: Path, part: Part, variants: Iterable[Variant]) -> Iterator[Artifact]:
-    """Yield artifacts of an archive, each after every byte of it is verified; what is in the archive is read once.
+@contextmanager
+def opened_part(file: Path, part: Part) -> Iterator[IO[bytes]]:
+    """Open an archive, or what it is a link to: whoever owns it, the index says what each byte of an artifact must be.
 
     Parameters
     ----------
     file
-        The archive, or a link to it: whoever owns it, the index says what each byte of the artifacts must be.
+        The archive.
     part
-        What the index says of the archive.
-    variants
-        What it says of the artifacts.
+        What the index says of it.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     CorruptArtifactError
+        If it is not a plain file, or not of the size that the index says.
+    OSError
+        If it cannot be read at this moment.
+    """
+    with opened_plain_file(file, trusting=True) as data:
+        nbytes = os.fstat(data.fileno()).st_size
+        if nbytes != part.size:
+            raise CorruptArtifactError(file.name, f"has {nbytes} bytes, expected {part.size}")
+        yield data
+
+
+def artifacts_in(data: IO[bytes], part: Part, variants: Iterable[Variant]) -> Iterator[Artifact]:
+    """Yield artifacts of an archive, each after every byte of it is verified.
+
+    Parameters
+    ----------
+    data
+        The archive's bytes.
+    part
+        What the index says of it.
+    variants
+        What it says of the artifacts.
+
+    Raises
+    ------
+    CorruptArtifactError
         If it is no such archive, or has no such artifact, whole and unchanged.
     OSError
         If it cannot be read at this moment.
     """
-    with opened(file, _READ_FLAGS) as descriptor:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise CorruptArtifactError(file.name, "is not a plain file")
-        if status.st_size != part.size:
-            raise CorruptArtifactError(file.name, f"has {status.st_size} bytes, expected {part.size}")
-        with (
-            os.fdopen(descriptor, "rb", closefd=False) as data,
-            _naming(file),
-            zipfile.ZipFile(data) as archive,
-        ):
-            for variant in variants:
-                yield _artifact(archive, variant)
+    with _naming(part.file), zipfile.ZipFile(data) as archive:
+        for variant in variants:
+            yield _artifact(archive, variant)
 
 
 @contextmanager
-def _naming(file: Path) -> Iterator[None]:
+def _naming(name: str) -> Iterator[None]:
     """Name an archive in what is wrong with it, or with something in it."""
     try:
         yield
     except CorruptArtifactError as error:
-        where = f"{error.problem} (in {shorten(file.name)})"
+        where = f"{error.problem} (in {shorten(name)})"
         raise CorruptArtifactError(error.what, where) from error.__cause__
     except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
         said = f"is not the archive that was written, it was edited or damaged: {error}"
-        raise CorruptArtifactError(file.name, said) from error
+        raise CorruptArtifactError(name, said) from error
 
 
 def _artifact(archive: zipfile.ZipFile, variant: Variant) -> Artifact:

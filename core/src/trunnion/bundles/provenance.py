@@ -8,7 +8,6 @@ user, no host; and no time unless one is given.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,12 +20,11 @@ from trunnion.arguments import expect, expect_text
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
+from trunnion.artifacts.plain_file import write_plain_file
 from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
 from trunnion.bundles.bundle import Bundle
-from trunnion.errors import ArgumentValueError, ArtifactError, shorten
+from trunnion.errors import ArgumentValueError, shorten
 from trunnion.messages import describe
-from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -63,7 +61,6 @@ _HEADER: Final = "environment "
 _FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType(
     {"backend": "launcher", "compiler": "device compiler"}
 )
-_FILE_MODE: Final = 0o644
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +160,7 @@ def write_provenance(bundle: Bundle, builder: Builder = _UNNAMED, built: Iterabl
     """
     data = provenance(bundle, builder, built)
     file = bundle.file.with_name(bundle.file.name + PROVENANCE_SUFFIX)
-    try:
-        with temporary_folder(file.parent, f".{file.name[:64]}.") as folder:
-            (folder / "statement").write_bytes(data)
-            (folder / "statement").chmod(_FILE_MODE)
-            os.replace(folder / "statement", file)  # noqa: PTH105 - of a file, whatever is there
-    except OSError as error:
-        raise ArtifactError(f"cannot write {shorten(str(file))}: {said(error)}; {advice(error)}") from error
+    write_plain_file(file, data)
     return file
 
 

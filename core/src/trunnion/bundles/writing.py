@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect_text, file_path
 from trunnion.artifacts.artifact import Artifact
-from trunnion.artifacts.program_file import program_of_variants
+from trunnion.artifacts.program_file import program_of, program_of_variants
 from trunnion.built_program import BUNDLE_SUFFIX, target_of
 from trunnion.bundles.conditions import conditions_of
-from trunnion.bundles.index import Index, Part, Variant
+from trunnion.bundles.index import Index, Part, Variant, is_part_name
 from trunnion.bundles.parts import write_part
 from trunnion.compiled import CompiledProgram
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
@@ -67,7 +67,7 @@ def write_bundle(
     Raises
     ------
     ArgumentValueError
-        If the path is no plain name in ``.trn``, or a program has no variant, or too many.
+        If the path is no plain name in ``.trn``, or one that parts have, or a program has no variant, or too many.
     ArgumentTypeError
         If a program's name is no text, or it is neither an artifact nor a compiled program.
     ProgramError
@@ -80,7 +80,7 @@ def write_bundle(
     final = bundle_path(path)
     artifacts = dict(_named_artifacts(programs))
     for name, several in artifacts.items():
-        program_of_variants(name, several)
+        program_of_variants(name, map(program_of, several))
     parts: dict[str, list[Artifact]] = {}
     for artifact in (one for several in artifacts.values() for one in several):
         parts.setdefault(_part_of(artifact), []).append(artifact)
@@ -97,7 +97,7 @@ def bundle_path(path: str | PathLike[str]) -> Path:
     Raises
     ------
     ArgumentValueError
-        If it is no plain name in ``.trn``.
+        If it is no plain name in ``.trn``, or one that parts have: what is there may be another bundle's.
     ArtifactError
         If a folder is there, or there is no working folder that it could begin at.
     """
@@ -106,6 +106,12 @@ def bundle_path(path: str | PathLike[str]) -> Path:
     if not final.name.endswith(BUNDLE_SUFFIX) or not _STEM.fullmatch(stem):
         expected = f"a name of letters, digits, '_', '.', '+' and '-' that ends in {BUNDLE_SUFFIX}"
         raise ArgumentValueError("path", shorten(final.name), expected)
+    if is_part_name(final.name):
+        raise ArgumentValueError(
+            "path",
+            f"{shorten(final.name)}, as a part of a bundle is called",
+            "a name without a digest at its end",
+        )
     try:
         final = final.absolute()
     except OSError as error:

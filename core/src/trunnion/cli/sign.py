@@ -10,12 +10,9 @@ import typer
 
 from trunnion.cli.presentation import Report, print_line
 from trunnion.signed_files import sign as sign_files
-from trunnion.signing.keys import SigningKey
+from trunnion.signing.keys import PASSWORD, SigningKey
 
-__all__ = ["PASSWORD", "sign"]
-
-PASSWORD = "TRUNNION_KEY_PASSWORD"
-"""The environment's variable that holds the key's password: what stands on a command line is seen by everybody."""
+__all__ = ["sign"]
 
 
 def sign(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trunnion.artifacts.program_file import program_of_variants
+from trunnion.artifacts.program_file import program_of, program_of_variants
 from trunnion.bundles.conditions import conditions_of
 from trunnion.errors import ArgumentValueError, ArtifactError, CorruptArtifactError, shorten
 from trunnion.messages import listed
@@ -41,7 +41,7 @@ def bundled_programs(bundle: Bundle) -> dict[str, KernelProgram]:
     if not bundle.index.programs:
         raise ArgumentValueError("bundle", "a bundle of no programs", "one that has a program to export")
     return {
-        name: program_of_variants(name, map(bundle.artifact, variants))
+        name: program_of_variants(name, (program_of(bundle.artifact(one)) for one in variants))
         for name, variants in bundle.index.programs.items()
     }
 

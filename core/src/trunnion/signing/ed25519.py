@@ -61,7 +61,7 @@ def read_public(data: bytes, name: str) -> bytes:
     return key.public_bytes_raw()
 
 
-def read_private(data: bytes, name: str, password: bytes | None) -> Ed25519PrivateKey:
+def read_private(data: bytes, name: str, password: bytes | None, variable: str) -> Ed25519PrivateKey:
     """Return the private key that a file's bytes spell.
 
     Parameters
@@ -72,6 +72,8 @@ def read_private(data: bytes, name: str, password: bytes | None) -> Ed25519Priva
         What errors call the file.
     password
         What it is encrypted with; None: it is not.
+    variable
+        The environment's variable from which the command takes it, which errors name.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def read_private(data: bytes, name: str, password: bytes | None) -> Ed25519Priva
     if _SSH_LINE.findall(data) or any(b"PUBLIC" in block for block in blocks):
         raise ArgumentValueError("key", f"{name}, which is a public key", _PRIVATE)
     load = load_ssh_private_key if blocks[:1] == [_OPENSSH] else load_pem_private_key
-    key = _loaded(lambda: load(data, password), name, _PRIVATE)
+    key = _loaded(lambda: load(data, password), name, _PRIVATE, variable)
     if not isinstance(key, Ed25519PrivateKey):
         raise ArgumentValueError("key", f"{name}, which is of another kind: {type_name(key)}", _PRIVATE)
     return key
@@ -105,14 +107,14 @@ def verifies(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-def _loaded(load: Callable[[], Any], name: str, expected: str) -> Any:
+def _loaded(load: Callable[[], Any], name: str, expected: str, variable: str = "") -> Any:
     """Return what ``cryptography`` makes of a file; what it raises of the file's bytes is the caller's mistake."""
     try:
         return load()
-    except TypeError as error:  # how it says that a password is lacking, or is not wanted
-        raise ArgumentValueError(
-            "password", f"{name}: {error}", "the key's password, if it has one"
-        ) from error
-    except (ValueError, UnsupportedAlgorithm) as error:
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
+        # With a TypeError it says that a password is lacking, or is not wanted.
+        if variable and (isinstance(error, TypeError) or "password" in str(error)):
+            expected = f"the key's password, if it has one: SigningKey.open's, or ${variable} for the command"
+            raise ArgumentValueError("password", f"{name}: {error}".rstrip("."), expected) from error
         reason = str(error).partition(". ")[0]
         raise ArgumentValueError("key", f"{name}, which cannot be read: {reason}", expected) from error

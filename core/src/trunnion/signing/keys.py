@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["PublicKey", "SigningKey", "expect_keys"]
+__all__ = ["PASSWORD", "PublicKey", "SigningKey", "expect_keys"]
+
+PASSWORD: Final = "TRUNNION_KEY_PASSWORD"
+"""The environment's variable that holds the key's password: what stands on a command line is seen by everybody."""
 
 _MOST_BYTES: Final = 1 << 16
 _MOST_KEYS: Final = 1 << 10
@@ -174,7 +177,7 @@ class SigningKey:
         data = _file_bytes(file, trusting=True)
         if password is not None:
             expect(password, bytes, "password", "bytes, or None")
-        return cls(_ed25519().read_private(data, shorten(str(file)), password))
+        return cls(_ed25519().read_private(data, shorten(str(file)), password, PASSWORD))
 
     def sign(self, message: bytes) -> bytes:
         """Return the signature of a message: 64 bytes."""

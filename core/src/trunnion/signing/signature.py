@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -10,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
-from trunnion.artifacts.plain_file import read_plain_file, unreadable
+from trunnion.artifacts.plain_file import read_plain_file, unreadable, write_plain_file
 from trunnion.errors import ArtifactError, UntrustedArtifactError, shorten
 from trunnion.messages import listed
 from trunnion.signing.message import ALGORITHM, KINDS, SCHEMA, signed_message
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +28,6 @@ SIGNATURE_SUFFIX: Final = ".sig"
 
 _MOST_BYTES: Final = 1 << 16
 _MOST_SIGNATURES: Final = 64
-_FILE_MODE: Final = 0o644
 _SIGNATURE: Final = re.compile(r"[0-9a-f]{128}")
 _FIELDS: Final[Mapping[str, type]] = MappingProxyType(
     {"schema": str, "kind": str, "digest": str, "signatures": list}
@@ -132,15 +129,7 @@ class SignatureFile:
         ArtifactError
             If it cannot be written.
         """
-        try:
-            with temporary_folder(file.parent, f".{file.name[:64]}.") as folder:
-                (folder / "signature").write_bytes(self.to_json())
-                (folder / "signature").chmod(_FILE_MODE)
-                os.replace(folder / "signature", file)  # noqa: PTH105 - of a file, whatever is there
-        except OSError as error:
-            raise ArtifactError(
-                f"cannot write {shorten(str(file))}: {said(error)}; {advice(error)}"
-            ) from error
+        write_plain_file(file, self.to_json())
 
 
 def signature_path(path: Path) -> Path:
