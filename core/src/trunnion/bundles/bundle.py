@@ -374,8 +374,8 @@ class Bundle(Mapping[str, CompiledProgram]):
 
     def __reduce__(self) -> NoReturn:
         raise LifecycleError(
-            "an open bundle cannot be pickled; pass its path, and open it in the other process: "
-            f"trunnion.load({shorten(str(self.file))})"
+            f"{shorten(self.file.name)} is open here, and cannot be pickled; pass its path, and trunnion.load it in "
+            "the other process"
         )
 
     def __hash__(self) -> int:
