@@ -10,6 +10,7 @@ import pytest
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ceildiv, select
+from trunnion.model.facts import device, occupancy
 from trunnion.registry import default_registry
 from trunnion.testing.draws import for_examples
 from trunnion.testing.example_text import example_text, programs_in
@@ -47,6 +48,16 @@ def test_a_program_and_a_call_become_lines_that_a_person_would_write():
     assert expression.startswith("Scenario(program, CallSpec(")
     assert "import CallSpec" in statements
     assert max(map(len, statements.splitlines())) < 110
+
+
+def test_what_a_device_decides_is_named_once():
+    p = ProgramBuilder("sized", DeviceCode("cuda", ""))
+    x = p.input("x", "float32", (8,))
+    whole = device.multiprocessor_count * occupancy("k", 128)
+    p.launch("k", args=(x, whole + device.multiprocessor_count), grid=whole, block=128)
+    statements, _ = example_text(p.build())
+    assert made(p.build()) == p.build()
+    assert statements.count("DeviceFact(") == 1
 
 
 @pytest.mark.parametrize(

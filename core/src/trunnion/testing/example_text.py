@@ -16,6 +16,7 @@ import trunnion
 from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol
+from trunnion.model.facts import Fact
 from trunnion.model.float_expr import FloatBinary, FloatCast, FloatConst, FloatExpr, IntegerValue, SquareRoot
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
@@ -201,7 +202,7 @@ class _Writer:
         return name
 
     def _made(self, value: Any) -> _Call | str:
-        if isinstance(value, Expr) and not isinstance(value, Symbol):
+        if isinstance(value, Expr) and not isinstance(value, (Symbol, Fact)):
             return self._expression(value, outermost=True)
         if isinstance(value, FloatCast):
             return f'{self._float(value.value)}.cast("{value.to.name}")'
@@ -226,7 +227,7 @@ class _Writer:
         match value:
             case Const(number):
                 return str(number) if self._plain or not outermost else f"{self._imported(Const)}({number})"
-            case Symbol():
+            case Symbol() | Fact():
                 return self._named(value)
             case Binary(op, left, right):
                 operands = self._expression(left), self._expression(right)
