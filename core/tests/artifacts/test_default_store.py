@@ -58,6 +58,13 @@ def test_what_nobody_understands_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         default_store()
 
 
+def test_of_a_url_no_part_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "ftp://joe:s3cr/et@host/x")
+    with pytest.raises(ArgumentValueError, match="got a URL, expected 0 ") as refused:
+        default_store()
+    assert "s3cr" not in str(refused.value)
+
+
 def others_may_write(root: Path) -> Path:
     root.mkdir()
     root.chmod(0o777)

@@ -291,6 +291,14 @@ def test_of_user_password_and_query_no_part_is_shown(
     assert "?" in secret or "://127.0.0.1:1/x'" in shown
 
 
+@pytest.mark.filterwarnings("error")
+def test_nor_where_the_warning_is_an_error(build: Builds, tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path / "store", behind="ftp://joe:s3cr/et@127.0.0.1:1/x")
+    with pytest.raises(NotKeptWarning) as raised:
+        store.get_or_build(KEY, build)
+    assert "s3cr" not in "".join(traceback.format_exception(raised.value))
+
+
 @pytest.mark.parametrize("secret", ["joe:s3cr/et@", "joe:nosuch::s3cr@"])
 def test_nor_where_such_a_url_is_refused(secret: str, tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="'nosuch://host/x'") as refused:

@@ -911,6 +911,13 @@ def test_the_name_of_another_bundle_s_part_is_not_taken(written):
     assert part.read_bytes() == before
 
 
+def test_bytes_of_a_part_that_are_no_artifact_s_are_its_own_too(written):
+    part = part_of(written, AMPERE)
+    part.write_bytes(part.read_bytes()[:-1] + b"X")
+    with pytest.raises(CorruptArtifactError, match="another one than it is named by"):
+        Bundle.open(written).files()
+
+
 def test_a_bundle_is_one_thing_of_the_process(written):
     bundle = Bundle.open(written)
     with pytest.raises(LifecycleError, match=r"'kernels\.trn' .* pass its path, and trunnion.load it"):

@@ -84,6 +84,14 @@ def test_what_is_not_there_is_told_and_not_made(root, said, capsys) -> None:
     assert not root.exists()
 
 
+@pytest.mark.parametrize("name", ["info", "list", "verify", "prune", "clear"])
+def test_of_a_url_the_password_is_not_shown(name, capsys) -> None:
+    assert run(["cache", name, "--folder", "ftp://joe:s3cr/et@host/x"]) == 1
+    told = "".join(capsys.readouterr())
+    assert "expected a folder" in told
+    assert "s3cr" not in told
+
+
 def test_what_is_kept_is_listed(root, said, capsys) -> None:
     first, second = kept("sm_80"), kept("sm_90a")
     os.utime(root / "entries" / first, (0, 0))

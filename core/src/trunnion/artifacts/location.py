@@ -61,5 +61,6 @@ def _said(environment: Mapping[str, str]) -> str:
     # Not a relative path: it would be another folder wherever the process happens to be.
     if said not in {"", _ON, _OFF} and not os.path.isabs(said):  # noqa: PTH117 - before it is known to be a path
         words = f"{_OFF} (no cache), {_ON} (the user's) or the absolute path of a folder"
-        raise ArgumentValueError(VARIABLE, shorten(said), words)
+        got = "a URL" if "://" in said else shorten(said)  # which may have a password
+        raise ArgumentValueError(VARIABLE, got, words)
     return said

@@ -84,6 +84,7 @@ class Tiers:
         for tier in self._tiers:
             if time.monotonic() < self._resting[tier]:
                 continue
+            said = ""
             try:
                 found = tier.read(key)
                 problem = "" if found is None else misfit(found, key)
@@ -92,10 +93,12 @@ class Tiers:
             except (ForeignError, ArtifactError) as error:  # what else comes, a signal's handler raised
                 cause = error.__cause__ if is_a(error, ForeignError) else error
                 said = tier.shown(f"{type_name(cause)}: {first_line(cause)}" if cause is not None else "")
-                tell(f"artifact {key[:12]} cannot be had from {tier.name}, and is built: {said}")
                 if not is_a(cause, (CorruptArtifactError, UntrustedArtifactError)):
                     self._resting[tier] = time.monotonic() + REST_SECONDS
-                continue
+                found = None
+                said = f"artifact {key[:12]} cannot be had from {tier.name}, and is built: {said}"
+            if said:  # here: of a warning that is an error, what the library said must not be the context
+                tell(said)
             if found is not None:
                 return found
         return None

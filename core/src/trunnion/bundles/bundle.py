@@ -15,7 +15,7 @@ from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.plain_file import read_plain_file, unreadable
 from trunnion.artifacts.program_file import program_of, program_of_variants
 from trunnion.bundles.conditions import Machine
-from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
+from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant, check_part_name
 from trunnion.bundles.parts import artifacts_in, opened_part
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.runtime import expect_runtime
@@ -281,6 +281,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         for place, part in self.index.parts.items():
             with self._opened(place) as data:
                 parts[part.file] = data.read(part.size)
+            check_part_name(part.file, parts[part.file])
 
         def artifacts(place: str, variants: Iterable[Variant]) -> Iterator[Artifact]:
             part = self.index.parts[place]

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["MAX_INDEX_BYTES", "SCHEMA", "Index", "Part", "Variant", "indices_in", "is_part_name"]
+__all__ = [
+    "MAX_INDEX_BYTES",
+    "SCHEMA",
+    "Index",
+    "Part",
+    "Variant",
+    "check_part_name",
+    "indices_in",
+    "is_part_name",
+]
 
 SCHEMA: Final = "trunnion.bundle/1"
 """The schema's name and version. An index of another one is refused, not guessed at."""
@@ -27,7 +36,8 @@ MAX_INDEX_BYTES: Final = 1 << 26
 """No index may be larger: 64 MiB."""
 
 _FILE: Final = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.+-]{{0,250}}{re.escape(BUNDLE_SUFFIX)}")
-_PART_NAME: Final = re.compile(rf"\.[0-9a-f]{{12}}{re.escape(BUNDLE_SUFFIX)}\Z")
+_NAMED_DIGITS: Final = 12
+_PART_NAME: Final = re.compile(rf"\.[0-9a-f]{{{_NAMED_DIGITS}}}{re.escape(BUNDLE_SUFFIX)}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +191,21 @@ class Index:
 def is_part_name(name: str) -> bool:
     """Return whether a file is called as `trunnion.write_bundle` calls parts, by their digests, and so no index is."""
     return bool(_PART_NAME.search(name))
+
+
+def check_part_name(name: str, data: bytes) -> None:
+    """Refuse the bytes of a part whose digest is not the one that its name begins with, if it is named by one.
+
+    Between its artifacts an archive has bytes that no manifest says anything of.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is another.
+    """
+    digest = hashlib.sha256(data).hexdigest()[:_NAMED_DIGITS]
+    if is_part_name(name) and not name.endswith(f".{digest}{BUNDLE_SUFFIX}"):
+        raise CorruptArtifactError(name, f"has the digest {digest}…, another one than it is named by")
 
 
 def indices_in(folder: Path) -> list[Path]:

@@ -8,6 +8,7 @@ from trunnion.arguments import file_path
 from trunnion.artifacts.entries import has_entries
 from trunnion.artifacts.location import default_root
 from trunnion.artifacts.store import ArtifactStore
+from trunnion.artifacts.tiers import expect_no_url
 from trunnion.errors import ArtifactError, shorten
 
 if TYPE_CHECKING:
@@ -40,5 +41,12 @@ def store_at(folder: str) -> ArtifactStore | None:
 
 
 def store_root(folder: str) -> Path:
-    """Return where the store is, or would be, that `store_at` opens."""
+    """Return where the store is, or would be, that `store_at` opens.
+
+    Raises
+    ------
+    ArtifactError
+        If a URL is named: a store is a folder.
+    """
+    expect_no_url(folder)
     return file_path(folder) if folder else default_root()
