@@ -98,7 +98,7 @@ def test_what_the_rules_of_maps_yield_is_a_message():
 
 def test_what_no_backend_takes_part_in_is_left_out():
     text = (
-        "def check_owner(a):\n    return a + 1\n\n\ndef open(a, *, trusted=False):\n    try:\n        b = a + 1\n"
+        "def check_digest(a):\n    return a + 1\n\n\ndef open(a, *, trusted=False):\n    try:\n        b = a + 1\n"
         "        if b > 1:\n            raise E(b)\n        return f(b, 1 if trusted else None)\n"
         "    except F as e:\n        raise E from e\n"
     )

@@ -10,8 +10,9 @@ import pytest
 
 import trunnion
 from trunnion import ArtifactStore
-from trunnion.artifacts.artifact import Artifact, check_links
+from trunnion.artifacts.artifact import Artifact
 from trunnion.errors import UntrustedArtifactError
+from trunnion.storage.ownership import check_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -217,6 +217,23 @@ def refuse_short(data: bytes) -> None:
         raise CorruptArtifactError("made.o", "is not whole")
 
 
+def test_nothing_is_made_or_loaded_behind_a_link_that_others_could_have_made(tmp_path: Path) -> None:
+    ours, everybodys = tmp_path / "ours", tmp_path / "everybodys"
+    ours.mkdir()
+    everybodys.mkdir()
+    (everybodys / "link").symlink_to(ours)
+    kept_file(
+        everybodys / "link", "key", "file", lambda folder: (folder / "file").touch()
+    )  # ours alone so far
+    everybodys.chmod(0o777)
+    for key in ("key", "other"):
+        with pytest.raises(
+            UntrustedArtifactError, match="of a link on the way to it, can be written by others"
+        ):
+            kept_file(everybodys / "link", key, "file", lambda folder: (folder / "file").touch())
+    assert not (ours / "other").exists()
+
+
 def test_what_is_of_no_use_is_not_kept(tmp_path: Path) -> None:
     """A compiler may report success and have written nothing, or half of it."""
     cache = tmp_path / "cache"

@@ -138,9 +138,7 @@ _YIELDS_MESSAGES = re.compile(r".*/tensormap/\w*rules?\.py")
 _MAKES_MESSAGES = re.compile(r"\w*(?:Error|Warning)|add_note|warn|shorten|describe")
 
 
-_TRUST = re.compile(
-    r".*/artifacts/artifact\.py#(?:check_owner|check_digest|trusted_owners)|.*/arguments\.py#(?:file_path|_encodable)"
-)
+_TRUST = re.compile(r".*/artifacts/artifact\.py#check_digest|.*/arguments\.py#(?:file_path|_encodable)")
 _READING = re.compile(r".*/artifacts/(?:artifact|manifest)\.py#(?:open|from_json|read_\w+|_read_\w+)")
 _SIMULATED = re.compile(r".*/model/scalars\.py#(?:decode|scalar_value)")
 """Functions, each behind the path of its file."""

@@ -11,9 +11,9 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trunnion.artifacts.artifact import check_links, check_owner, trusted_owners
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 from trunnion.storage.descriptors import opened
+from trunnion.storage.ownership import check_links, check_owner, trusted_owners
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
 

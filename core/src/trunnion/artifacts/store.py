@@ -12,7 +12,7 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from trunnion.arguments import file_path
-from trunnion.artifacts.artifact import Artifact, check_links, check_owner, read_artifact, read_manifest
+from trunnion.artifacts.artifact import Artifact, read_artifact, read_manifest
 from trunnion.artifacts.entries import KEY, MARK_SECONDS, entries_in
 from trunnion.artifacts.eviction import MOST_AGE_SECONDS, MOST_BYTES, Eviction, Limits
 from trunnion.artifacts.fitting import misfit
@@ -30,6 +30,7 @@ from trunnion.errors import (
 )
 from trunnion.messages import describe, type_name
 from trunnion.plain import is_a, is_exactly, text
+from trunnion.storage.ownership import check_links, check_owner
 from trunnion.storage.refusals import NotKeptWarning, not_kept, said
 from trunnion.storage.scratch import discard, scratch_folder
 from trunnion.storage.turns import WAIT_SECONDS, DeadlockError, Rank

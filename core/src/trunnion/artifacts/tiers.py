@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from trunnion.arguments import file_path
-from trunnion.artifacts.artifact import Artifact, check_links, check_owner, read_artifact, trusted_owners
+from trunnion.artifacts.artifact import Artifact, read_artifact
 from trunnion.artifacts.fitting import misfit
 from trunnion.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from trunnion.errors import (
@@ -19,6 +19,7 @@ from trunnion.errors import (
 )
 from trunnion.messages import first_line, type_name
 from trunnion.plain import ForeignError, asked, is_a, sequence, text
+from trunnion.storage.ownership import check_links, check_owner, trusted_owners
 
 if TYPE_CHECKING:
     from collections.abc import Callable

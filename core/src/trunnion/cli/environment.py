@@ -12,7 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trunnion.artifacts.artifact import check_owner
 from trunnion.artifacts.location import VARIABLE, default_root, is_kept_by_default
 from trunnion.call_helper import GROUP as HELPERS
 from trunnion.call_helper import installed_choice
@@ -20,6 +19,7 @@ from trunnion.contract.diagnosis import Finding, Severity
 from trunnion.distributions import PREFIX, canonical, installed, requirements
 from trunnion.errors import ArgumentValueError, ArtifactError, DeviceRequirementError
 from trunnion.registry import GROUP
+from trunnion.storage.ownership import check_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import CorruptArtifactError, UntrustedArtifactError
 from trunnion.storage.descriptors import write_through
+from trunnion.storage.ownership import check_links
 from trunnion.storage.turns import Rank
 from trunnion.storage.use import mark_used
 from trunnion.storage.workshop import Workshop
@@ -68,8 +69,9 @@ def kept_file(
     CorruptArtifactError
         If what was made is of no use.
     UntrustedArtifactError
-        If others could have written the file.
+        If others could have written the file, or made a link on the way to the cache.
     """
+    check_links(cache.absolute())
     target = cache / key / name
     if not _is_whole(target, check):
         workshop = Workshop(cache, Rank.PART, name)
