@@ -219,19 +219,16 @@ def refuse_short(data: bytes) -> None:
 
 def test_nothing_is_made_or_loaded_behind_a_link_that_others_could_have_made(tmp_path: Path) -> None:
     ours, everybodys = tmp_path / "ours", tmp_path / "everybodys"
-    ours.mkdir()
+    (ours / "kept").mkdir(parents=True)
     everybodys.mkdir()
     (everybodys / "link").symlink_to(ours)
-    kept_file(
-        everybodys / "link", "key", "file", lambda folder: (folder / "file").touch()
-    )  # ours alone so far
+    cache = everybodys / "link" / "kept" / "cache"
+    kept_file(cache, "key", "made.o", write)  # the link's folder is this user's alone so far
     everybodys.chmod(0o777)
     for key in ("key", "other"):
-        with pytest.raises(
-            UntrustedArtifactError, match="of a link on the way to it, can be written by others"
-        ):
-            kept_file(everybodys / "link", key, "file", lambda folder: (folder / "file").touch())
-    assert not (ours / "other").exists()
+        with pytest.raises(UntrustedArtifactError, match="of a link on the way to it, can be written by"):
+            kept_file(cache, key, "made.o", write)
+    assert names(ours / "kept" / "cache") == ["key"]
 
 
 def test_what_is_of_no_use_is_not_kept(tmp_path: Path) -> None:
