@@ -18,7 +18,7 @@ from architecture_rules.imports import (
 )
 from architecture_rules.source import Module, core_modules, plugin_modules, plugin_names, snippet
 
-_VALUES = frozenset({"arguments", "errors", "model", "plain", "turns", "messages"})
+_VALUES = frozenset({"arguments", "errors", "model", "plain", "turns", "messages", "version_numbers"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image", "launcher", "storage"}
 _FRONT = _MAKING | {
@@ -33,6 +33,7 @@ _FRONT = _MAKING | {
 }
 
 LAYERS = {
+    "version_numbers": frozenset[str](),
     "plain": frozenset[str](),
     "messages": frozenset({"plain"}),
     "errors": frozenset({"messages"}),

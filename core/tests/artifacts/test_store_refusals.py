@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,7 @@ from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
 from trunnion.storage.refusals import NotKeptWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from trunnion.artifacts.artifact import Artifact
@@ -65,12 +66,9 @@ def test_what_cannot_be_kept_is_built_all_the_same(
     assert store.get_or_build(KEY, lambda _: made) == store.get(KEY) == made
 
 
-def test_what_cannot_be_read_at_this_moment_stays_where_it_is(
-    store: ArtifactStore, make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may be whole: a process with too many open files must not set it aside."""
-    made = make_artifact().keyed(INPUTS)
-    store.get_or_build(KEY, lambda _: made)
+@contextmanager
+def no_image_opens(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the process have too many open files whenever it opens an image, until the block ends."""
     original = os.open
 
     def refuse(place: object, *args: Any, **named: Any) -> int:
@@ -80,8 +78,17 @@ def test_what_cannot_be_read_at_this_moment_stays_where_it_is(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "open", refuse)
-        with pytest.warns(NotKeptWarning, match="cannot read artifact"):
-            assert store.get(KEY) is None
+        yield
+
+
+def test_what_cannot_be_read_at_this_moment_stays_where_it_is(
+    store: ArtifactStore, make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be whole: a process with too many open files must not set it aside."""
+    made = make_artifact().keyed(INPUTS)
+    store.get_or_build(KEY, lambda _: made)
+    with no_image_opens(monkeypatch), pytest.warns(NotKeptWarning, match="cannot read artifact"):
+        assert store.get(KEY) is None
     assert store.get(KEY) == made
     assert list((store.root / "corrupt").iterdir()) == []
 
@@ -92,17 +99,8 @@ def test_no_warning_shows_what_moves_a_cursor(
     store = ArtifactStore(tmp_path / "e\x1b[31m\u202ex" / "store")
     made = make_artifact().keyed(INPUTS)
     store.get_or_build(KEY, lambda _: made)
-    original = os.open
-
-    def refuse(place: object, *args: Any, **named: Any) -> int:
-        if place == "image.cubin":
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        return original(place, *args, **named)  # type: ignore[arg-type]  # what os.open takes
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "open", refuse)
-        with pytest.warns(NotKeptWarning) as told:
-            assert store.get_or_build(KEY, lambda _: made) is made
+    with no_image_opens(monkeypatch), pytest.warns(NotKeptWarning) as told:
+        assert store.get_or_build(KEY, lambda _: made) is made
     (store.root / "entries" / KEY / "manifest.json").write_bytes(b"")
     with pytest.warns(CorruptArtifactWarning) as corrupt:
         assert store.get(KEY) is None

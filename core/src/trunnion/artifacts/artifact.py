@@ -59,7 +59,6 @@ IMAGE_PREFIX = "image."
 MAX_DIGESTS = 1 << 16
 """The most digests that a caller may allow."""
 
-
 # O_NONBLOCK: a pipe put where a file should be must not hang the reader. It means nothing for regular files.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

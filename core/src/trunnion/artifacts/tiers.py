@@ -85,24 +85,28 @@ class Tiers:
         for tier in self._tiers:
             if time.monotonic() < self._resting[tier]:
                 continue
-            said = ""
-            try:
-                found = tier.read(key)
-                problem = "" if found is None else misfit(found, key)
-                if problem:
-                    raise CorruptArtifactError("what is there", problem)
-            except (ForeignError, ArtifactError) as error:  # what else comes, a signal's handler raised
-                cause = error.__cause__ if is_a(error, ForeignError) else error
-                said = tier.shown(f"{type_name(cause)}: {first_line(cause)}" if cause is not None else "")
-                if not is_a(cause, (CorruptArtifactError, UntrustedArtifactError)):
-                    self._resting[tier] = time.monotonic() + REST_SECONDS
-                found = None
-                said = f"artifact {key[:12]} cannot be had from {tier.name}, and is built: {said}"
-            if said:  # here: of a warning that is an error, what the library said must not be the context
-                tell(said)
-            if found is not None:
+            found = self._from(tier, key)
+            if isinstance(
+                found, str
+            ):  # told here: of a warning that is an error, what came must not be the context
+                tell(f"artifact {key[:12]} cannot be had from {tier.name}, and is built: {found}")
+            elif found is not None:
                 return found
         return None
+
+    def _from(self, tier: Tier, key: str) -> Artifact | str | None:
+        """Return what a tier has, None if that is nothing; or why it cannot be had, in words that may be shown."""
+        try:
+            found = tier.read(key)
+            problem = "" if found is None else misfit(found, key)
+            if problem:
+                raise CorruptArtifactError("what is there", problem)
+        except (ForeignError, ArtifactError) as error:  # what else comes, a signal's handler raised
+            cause = error.__cause__ if is_a(error, ForeignError) else error
+            if not is_a(cause, (CorruptArtifactError, UntrustedArtifactError)):
+                self._resting[tier] = time.monotonic() + REST_SECONDS
+            return tier.shown(f"{type_name(cause)}: {first_line(cause)}" if cause is not None else "")
+        return found
 
 
 class Tier(Protocol):

@@ -27,6 +27,7 @@ from trunnion.selection import load_part
 from trunnion.toolchain.device import Absence, arch_of, find_device
 from trunnion.toolchain.driver import installed_driver
 from trunnion.toolchain.processor import LEVELS, lacking_features, level_features
+from trunnion.version_numbers import version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -143,7 +144,7 @@ def _driver_at_least(machine: Machine, version: str) -> str:
     if not _NUMBERS.fullmatch(version):
         return f"this trunnion does not know the version {shorten(version)}"
     here = machine.driver
-    if here and here >= _numbers(version):
+    if here and here >= version_numbers(version):
         return ""
     found = f"this one is of CUDA {here[0]}.{here[1]}" if here else "there is none"
     return f"its PTX needs a driver of CUDA {version}, {found}"
@@ -164,7 +165,7 @@ def _libc_at_least(machine: Machine, version: str) -> str:
     name, here = machine.libc
     if not _NUMBERS.fullmatch(version):
         return f"this trunnion does not know the version {shorten(version)}"
-    if name == "glibc" and _numbers(here) >= _numbers(version):
+    if name == "glibc" and version_numbers(here) >= version_numbers(version):
         return ""
     return f"it needs glibc {shorten(version)}, this is {name or 'another C library'} {here}".rstrip()
 
@@ -173,7 +174,7 @@ def _libstdcxx_at_least(machine: Machine, version: str) -> str:
     if not _NUMBERS.fullmatch(version):
         return f"this trunnion does not know the version {shorten(version)}"
     here = machine.libstdcxx
-    if here and _numbers(here) >= _numbers(version):
+    if here and version_numbers(here) >= version_numbers(version):
         return ""
     found = f"this one has {here}" if here else "there is none"
     return f"it needs a libstdc++ with GLIBCXX_{version}, {found}"
@@ -260,11 +261,7 @@ def _host_conditions(artifact: Artifact) -> Iterator[Condition]:
         yield Condition("host.machine", "is", _MACHINES.get(machine, f"ELF machine {machine}"))
     libc = [one[1] for one in map(_GLIBC.fullmatch, needed) if one]
     if libc:
-        yield Condition("host.libc", "at least", max(libc, key=_numbers))
+        yield Condition("host.libc", "at least", max(libc, key=version_numbers))
     libstdcxx = newest_libstdcxx(needed)
     if libstdcxx:
         yield Condition("host.libstdcxx", "at least", libstdcxx)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"[0-9]+", version))

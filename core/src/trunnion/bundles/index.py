@@ -27,6 +27,7 @@ __all__ = [
     "check_part_name",
     "indices_in",
     "is_part_name",
+    "part_name",
 ]
 
 SCHEMA: Final = "trunnion.bundle/1"
@@ -186,6 +187,11 @@ class Index:
         index = cls(programs=programs, parts=parts)
         document.check_spelling(data, index.to_json())
         return index
+
+
+def part_name(stem: str, part: str, digest: str) -> str:
+    """Return what a part's file is called: by the bundle, by what it is for, and by its digest."""
+    return f"{stem}.{part}.{digest[:_NAMED_DIGITS]}{BUNDLE_SUFFIX}"
 
 
 def is_part_name(name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError
 from trunnion.image.shared_object import defined_versions
+from trunnion.version_numbers import version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +37,7 @@ class _Found(ctypes.Structure):
 def newest_libstdcxx(versions: Iterable[str]) -> str:
     """Return the newest of libstdc++'s versions among those of symbols, such as ``"3.4.30"``; empty: there is none."""
     found = [one[1] for one in map(_VERSION.fullmatch, versions) if one]
-    return max(found, key=lambda version: tuple(map(int, version.split("."))), default="")
+    return max(found, key=version_numbers, default="")
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.program_file import program_of, program_of_variants
 from trunnion.built_program import BUNDLE_SUFFIX, target_of
 from trunnion.bundles.conditions import conditions_of
-from trunnion.bundles.index import Index, Part, Variant, is_part_name
+from trunnion.bundles.index import Index, Part, Variant, is_part_name, part_name
 from trunnion.bundles.parts import write_part
 from trunnion.compiled import CompiledProgram
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
@@ -142,7 +142,7 @@ def _write_part(folder: Path, final: Path, name: str, artifacts: Iterable[Artifa
         write_part(out, artifacts)
     with made.open("rb") as data:
         digest = hashlib.file_digest(data, "sha256").hexdigest()
-    file = f"{final.name.removesuffix(BUNDLE_SUFFIX)}.{name}.{digest[:12]}{BUNDLE_SUFFIX}"
+    file = part_name(final.name.removesuffix(BUNDLE_SUFFIX), name, digest)
     made.replace(folder / file)
     return Part(file, (folder / file).stat().st_size)
 

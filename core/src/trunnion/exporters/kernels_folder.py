@@ -7,7 +7,6 @@ The layout and ``metadata.json`` are those of the page "Kernel requirements" of 
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import json
 import re
@@ -30,6 +29,7 @@ from trunnion.messages import describe, listed
 from trunnion.plain import is_exactly
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
+from trunnion.version_numbers import version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -251,7 +251,9 @@ def _variant(
     ffi = "".join(LEAST_RUNTIME.split(".")[:2])
     files: dict[str, bytes] = {_HELPER: Path(launchers.__file__).read_bytes()}
     choices = {name: [_launcher(name, one, files) for one in several] for name, several in built.items()}
-    libc = max((version for one in every for version in one.values("host.libc")), key=_numbers, default="")
+    libc = max(
+        (version for one in every for version in one.values("host.libc")), key=version_numbers, default=""
+    )
     needs = (group.machine, libc, LEAST_RUNTIME)
     text = emit_kernels_module(str(head["name"]), programs, choices, needs)
     files["__init__.py"] = text.encode()
@@ -323,12 +325,7 @@ def _cuda_version(built: list[_Built], given: str | None) -> str:
     if len(majors) != 1:
         got = f"images made by {' and '.join(sorted(found)) or 'what does not say'}"
         raise ArgumentValueError("cuda", got, "images of one major version; or say which one it is")
-    return max(found, key=_numbers)
-
-
-@functools.cache
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+    return max(found, key=version_numbers)
 
 
 def _digest(data: bytes) -> str:

@@ -23,6 +23,7 @@ from trunnion.exporters.programs import bundled_programs, own_conditions, proces
 from trunnion.exporters.python_module import emit_module
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
+from trunnion.version_numbers import version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -201,9 +202,9 @@ def _platforms(bundle: Bundle) -> list[str]:
             asked = [one.value for one in conditions if one.fact == "host.libc"]
             asked += [_libc_with(one.value) for one in conditions if one.fact == "host.libstdcxx"]
             versions = [_OLDEST, newest.get(machine, _OLDEST), *asked]
-            newest[machine] = max(versions, key=_numbers)
+            newest[machine] = max(versions, key=version_numbers)
     newest.pop("", None)
-    tags = ["_".join(map(str, _numbers(version)[:2])) for version in newest.values()]
+    tags = ["_".join(map(str, version_numbers(version)[:2])) for version in newest.values()]
     return sorted(f"manylinux_{tag}_{machine}" for tag, machine in zip(tags, newest, strict=True)) or ["any"]
 
 
@@ -212,12 +213,10 @@ def _libc_with(libstdcxx: str) -> str:
 
     Such a wheel may be installed where that is missing, and its bundle says what is.
     """
-    enough = (libc for libc, here in _LIBSTDCXX.items() if _numbers(here) >= _numbers(libstdcxx))
+    enough = (
+        libc for libc, here in _LIBSTDCXX.items() if version_numbers(here) >= version_numbers(libstdcxx)
+    )
     return next(enough, next(reversed(_LIBSTDCXX)))
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
 
 
 def _write(file: Path, files: Mapping[str, bytes], info: str) -> None:

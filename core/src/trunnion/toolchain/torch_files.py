@@ -8,7 +8,8 @@ from importlib import util
 from pathlib import Path
 
 from trunnion.errors import BackendUnavailableError
-from trunnion.toolchain.torch_release import installed_torch, release_numbers
+from trunnion.toolchain.torch_release import installed_torch
+from trunnion.version_numbers import version_numbers
 
 __all__ = ["LEAST_STABLE_TORCH", "TorchFiles", "find_torch_files", "refuse_torch_without_operators"]
 
@@ -39,7 +40,7 @@ def refuse_torch_without_operators() -> None:
         If torch is not installed, or older than `LEAST_STABLE_TORCH`.
     """
     found, least = installed_torch(), ".".join(map(str, LEAST_STABLE_TORCH))
-    if found is None or release_numbers(found) < LEAST_STABLE_TORCH:
+    if found is None or version_numbers(found) < LEAST_STABLE_TORCH:
         reason = (
             "it is not installed"
             if found is None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.version_numbers import version_numbers
 
-__all__ = ["LEAST_TORCH", "installed_torch", "refuse_old_torch", "release_numbers", "torch_problem"]
+__all__ = ["LEAST_TORCH", "installed_torch", "refuse_old_torch", "torch_problem"]
 
 LEAST_TORCH = (2, 10)
 """The first release of torch whose tensors have ``__dlpack_c_exchange_api__``: through it TVM-FFI takes them, their
@@ -30,7 +30,7 @@ def installed_torch() -> str | None:
 def torch_problem() -> str:
     """Return why the torch that is here cannot be used, and what to do; empty if it can, or if there is none."""
     found = installed_torch()
-    if found is None or release_numbers(found) >= LEAST_TORCH:
+    if found is None or version_numbers(found) >= LEAST_TORCH:
         return ""
     least = ".".join(map(str, LEAST_TORCH))
     return (
@@ -57,9 +57,3 @@ def refuse_old_torch(plugin: str, distribution: str) -> None:
     problem = torch_problem()
     if problem:
         raise BackendUnavailableError(plugin, distribution, problem)
-
-
-def release_numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a release: of ``"2.10.0+cpu"`` 2, 10 and 0."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()

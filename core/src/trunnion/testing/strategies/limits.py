@@ -545,7 +545,8 @@ def narrow_operations(draw: st.DrawFn) -> Series:
 
 
 _SIGNED: Final = ((-4, -1), (-6, 0), (-3, 2), (-1, 5), (0, 3), (1, 3))
-"""Bounds of numbers of either sign and of both, with 0 and without: none that is 0 in every call, as a divisor."""
+"""Bounds of numbers of either sign and of both, with 0 and without. No divisor is 0 in every call, and with the last
+three no shift goes by less than 0 in every call."""
 
 
 def _narrow(draw: st.DrawFn, name: str, *, counts: bool = False) -> Symbol:

@@ -147,10 +147,15 @@ def _capture_mode(harness: Harness, mode: CaptureMode) -> Iterator[None]:
         state.captures.exchange_mode(state.thread(), before)
 
 
+def _often(harness: Harness, *wanted: Capability) -> st.SearchStrategy[Any]:
+    """Return calls, many of them of programs that need one of some capabilities."""
+    there = [one for one in wanted if one in harness.capabilities]
+    return st.one_of(_any(harness), *(scenarios(harness.capabilities, (one,)) for one in there))
+
+
 def _to_prepare(harness: Harness) -> st.SearchStrategy[Any]:
-    """Return calls, many of them of a program with variables, which are written when a device is prepared."""
-    written = [Capability.MODULE_VARIABLES] if Capability.MODULE_VARIABLES in harness.capabilities else []
-    return st.one_of(_any(harness), *(scenarios(harness.capabilities, (one,)) for one in written))
+    """Return calls, many of programs with variables, which are written when a device is prepared."""
+    return _often(harness, Capability.MODULE_VARIABLES)
 
 
 @law("N3", given=lambda harness: st.tuples(_to_prepare(harness), st.booleans(), st.sampled_from(CaptureMode)))
@@ -175,10 +180,11 @@ def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) 
 
 
 def _to_write(harness: Harness) -> st.SearchStrategy[Any]:
-    """Return calls, many of which write to memory before they launch: that takes a context on any stream."""
-    writing = (Capability.OUTPUT_FILL, Capability.WORKSPACE, Capability.MODULE_VARIABLES)
-    written = [one for one in writing if one in harness.capabilities]
-    return st.one_of(_any(harness), *(scenarios(harness.capabilities, (one,)) for one in written))
+    """Return calls, many of which write to memory before they launch: on the null stream that takes a context.
+
+    There ``cuMemsetD8Async`` answers CUDA_ERROR_INVALID_CONTEXT in a thread that has none (driver 580).
+    """
+    return _often(harness, Capability.OUTPUT_FILL, Capability.WORKSPACE, Capability.MODULE_VARIABLES)
 
 
 @law("N4", given=lambda harness: st.tuples(_to_write(harness), st.booleans(), st.booleans()))
