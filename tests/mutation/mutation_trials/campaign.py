@@ -169,6 +169,10 @@ class Records:
             os.fsync(out.fileno())
         self._take(verdict)
 
+    def assume(self, verdict: Verdict) -> None:
+        """Take a verdict that was not found by trying, and keep it in no file; one that was found stands."""
+        self.verdicts.setdefault(verdict.id, verdict)
+
     def _take(self, verdict: Verdict) -> None:
         self.verdicts[verdict.id] = verdict
 
