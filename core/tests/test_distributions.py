@@ -191,11 +191,13 @@ def another_process(
     plugin = install("acme")
     (plugin / "entry_points.txt").write_text("[acme]\none = acme:one\n")
     install("bare")
+    (tmp_path / "in_place.egg-info").mkdir()
     cache = tmp_path_factory.mktemp("cache")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.setattr(sys, "prefix", str(tmp_path.parent))
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: cache / name)
     monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
+    monkeypatch.setattr(distributions, "_WRITING", -(10**18))
 
     def forget() -> None:
         remembered._memory.cache_clear()
@@ -246,7 +248,13 @@ def _leave(site: Path, install: Install) -> None:
 
 
 def _appear(site: Path, install: Install) -> None:
-    (site / "bare-1.0.dist-info" / "entry_points.txt").write_text("[acme]\nthree = bare:three\n")
+    """As setuptools does, which writes into the folder of sources that are installed as they lie there."""
+    (site / "in_place.egg-info" / "entry_points.txt").write_text("[acme]\nthree = bare:three\n")
+
+
+def _come_instead(site: Path, install: Install) -> None:
+    shutil.rmtree(site / "bare-1.0.dist-info")
+    (install("bare") / "entry_points.txt").write_text("[acme]\nthree = bare:three\n")
 
 
 def _come(site: Path, install: Install) -> None:
@@ -263,6 +271,7 @@ def _go(site: Path, install: Install) -> None:
         (_edit, {"acme:two"}),
         (_leave, set()),
         (_appear, {"acme:one", "bare:three"}),
+        (_come_instead, {"acme:one", "bare:three"}),
         (_come, {"acme:one", "new:four"}),
         (_go, set()),
     ],
@@ -281,6 +290,15 @@ def test_what_changes_is_seen(
     if not same:
         another_process()
     assert {point.value for point in announced("acme")} == values
+
+
+def test_what_an_installer_is_still_writing_is_read_again(
+    another_process: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distributions, "_WRITING", 10**18)
+    announced("acme")
+    (tmp_path / "bare-1.0.dist-info" / "entry_points.txt").write_text("[acme]\nthree = bare:three\n")
+    assert {point.value for point in announced("acme")} == {"acme:one", "bare:three"}
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ import json
 import os
 import re
 import sys
+import time
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from trunnion.messages import nearest
 from trunnion.storage.remembered import Answer, remembered
-from trunnion.storage.stamps import is_file, stamps
+from trunnion.storage.stamps import Stamp, is_file, stamps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +38,9 @@ _MOST_AT_ONCE = 1 << 20
 _POINTS = "entry_points.txt"
 _USUAL = "trunnion"  # the group of whose entry points every process asks
 _MOST_KNOWN = 4
-_METADATA = (".dist-info", ".egg-info")
+_WRITTEN_AGAIN = ".egg-info"
+_METADATA = (".dist-info", _WRITTEN_AGAIN)
+_WRITING = 60_000_000_000  # nanoseconds in which an installer is done with a distribution's metadata
 _VERSION = re.compile(r"\A(?:[!-~]+:.*\n(?:[ \t].*\n)*)*?Version: *(\S+)")
 """The version in the head of a distribution's metadata."""
 
@@ -190,11 +193,21 @@ def _installed_in(own: Iterable[str], group: str = _USUAL) -> Mapping[str, str]:
             for place in places
             if f"[{group}]".encode() in _read(place, _POINTS)
         }
-        files = (*folders, *(f"{place}/{_POINTS}" for place in places), __file__)
+        # Installers write metadata once, and replace the whole folder; setuptools writes an egg-info's again in place.
+        written = [place for place in places if place in known or place.endswith(_WRITTEN_AGAIN)]
+        files = (*folders, *(f"{place}/{_POINTS}" for place in written), __file__)
         said = {folder: _joined(names) for folder, names in named.items()}
-        return Answer({**said, _POINTS: json.dumps(known)}, folders=frozenset(files))
+        return Answer(
+            {**said, _POINTS: json.dumps(known)}, folders=frozenset(files), lasting=_are_whole(places)
+        )
 
     return remembered(json.dumps(["what is installed", group, folders]), ask, noted=False)
+
+
+def _are_whole(places: Iterable[str]) -> bool:
+    """Whether nothing has come into any of some folders lately: an installer may still be about to write there."""
+    now = time.time_ns()
+    return all(one is None or now - Stamp(*one).changed_ns > _WRITING for one in stamps(places))
 
 
 def _joined(named: Mapping[str, str]) -> str:

@@ -272,7 +272,7 @@ def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpe
             "mark its hooks with trunnion.hookspecs.hookimpl"
         )
     if isinstance(plugin, _Functions):  # to compare another object, as pluggy does here, is code of its own
-        manager.unregister(plugin)
+        manager.unregister(name=entry_point.name)
         idle.append(manager)  # of a plugin that failed it may hold anything, and goes
     return backend, compiler
 

@@ -65,6 +65,10 @@ class Memory(OutsideExpr):
         @property
         def alignment(self) -> int | None: ...  # noqa: D102 - each subclass says what its own is
 
+    def __hash__(self) -> int:
+        """Return the hash of the name: equal memory has equal names, and that of all fields asks each expression."""
+        return hash(self.name)
+
     def _instead(self) -> str:
         return "its extents are the symbols of its shape; its address is moved by at: x.at(offset)"
 

@@ -65,6 +65,8 @@ class TensorParam(PassedMemory):
     fill_data: bytes | None = field(init=False, repr=False)
     """One element's bytes under `fill`, least first: by them tensors are equal, so 0.0 is not -0.0, and NaN is NaN."""
 
+    __hash__ = PassedMemory.__hash__
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", text(self.name, "name"))
         with place(f"tensor {shorten(self.name)}"):

@@ -42,6 +42,8 @@ class Workspace(PassedMemory):
     zeroed: bool = False
     """Whether it is filled with zeros, on the launch's stream, before the first launch of each call."""
 
+    __hash__ = PassedMemory.__hash__
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", text(self.name, "name"))
         with place(f"workspace {shorten(self.name)}"):

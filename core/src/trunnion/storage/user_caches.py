@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["user_caches"]
@@ -22,8 +25,14 @@ def user_caches() -> Path:
     """
     import platformdirs  # noqa: PLC0415 - only who keeps something pays for it
 
+    return _below(platformdirs.user_cache_path, os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME"))
+
+
+@functools.lru_cache(maxsize=1)
+def _below(ask: Callable[[str], Path], *_: str | None) -> Path:
+    """Return the folder as long as the variables that name it are the same: each hit of a cache asks several times."""
     try:
-        found = platformdirs.user_cache_path("trunnion")
+        found = ask("trunnion")
     except RuntimeError as error:  # a platformdirs of 2026 says so itself
         raise OSError(f"{_HOMELESS}: {error}") from error
     if not found.is_absolute():  # "~/.cache", below wherever the process happens to be
