@@ -247,3 +247,36 @@ def test_a_problem_names_its_path_once(
     assert "all.trn: is not JSON" in said
     assert "top.trn: it has the digest" in said
     assert said.count("all.trn") == said.count("top.trn") == 1
+
+
+def test_a_bundle_without_a_part_is_checked_as_far_as_it_is_here(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has one kind of GPU need not carry the kernels of all, and is told what was not read."""
+    assert main(["lock", "kernels/all.trn", "add"]) == 0
+    (hopper,), (ampere,) = (project.glob(f"kernels/all.{arch}.*.trn") for arch in ("sm_90a", "sm_80"))
+    taken = ampere.read_bytes()
+    ampere.unlink()
+    capsys.readouterr()
+    assert main(["lock", "--check", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["problems"] == []
+    assert document["absent"] == [
+        {"path": "kernels/all.trn", "file": ampere.name, "part": "sm_80", "programs": ["add"]}
+    ]
+    assert main(["lock", "--check"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        f"kernels/all.trn: {ampere.name} is not here: what it holds for 'sm_80' was not verified ('add')"
+        in shown
+    )
+    assert not list(Lock.open().problems())
+    with pytest.raises(ArtifactError, match="is not here"):
+        Lock.of(["kernels/all.trn"])
+    hopper.write_bytes(hopper.read_bytes()[:-100])
+    assert [path for path, _ in Lock.open().problems()] == ["kernels/all.trn"]
+    hopper.unlink()
+    ((_, problem),) = Lock.open().problems()
+    assert "is not here" in problem, "nothing of it was verified"
+    ampere.write_bytes(taken)
+    assert not list(Lock.open().problems())
