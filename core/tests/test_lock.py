@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +15,9 @@ import trunnion
 from trunnion import Lock, examples
 from trunnion.cli import main
 from trunnion.errors import ArgumentTypeError, ArtifactError, CorruptArtifactError, UntrustedArtifactError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +46,28 @@ def test_what_is_locked_is_loaded_whoever_may_write_to_it(project: Path, artifac
     assert list(locked.load("kernels/all.trn")) == ["add"]
     assert locked.load("add").artifact == artifacts["sm_90a"]
     assert not list(locked.problems())
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda lock: pickle.loads(pickle.dumps(lock))],  # noqa: S301 - what was just written
+)
+def test_a_lock_is_copied_and_pickled(project: Path, again: Callable[[Lock], Lock]) -> None:
+    """For a pool of processes, each of which loads what is locked."""
+    del project
+    locked = Lock.of(["kernels/all.trn", "add"])
+    made = again(locked)
+    assert made == locked
+    assert list(made.load("kernels/all.trn")) == ["add"]
+    with pytest.raises(TypeError):
+        made.digests["add"] = "0" * 64  # type: ignore[index]  # that is the mistake
+
+
+def test_what_a_lock_was_made_of_may_change(tmp_path: Path) -> None:
+    digests = {"add": "0" * 64}
+    locked = Lock(tmp_path / "trunnion.lock", digests)
+    digests.clear()
+    assert dict(locked.digests) == {"add": "0" * 64}
 
 
 @pytest.mark.parametrize("place", ["trunnion.lock", "."])

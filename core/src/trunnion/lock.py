@@ -32,7 +32,7 @@ from trunnion.signing.vouching import Vouching
 from trunnion.storage.refusals import advice, said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from os import PathLike
 
     from trunnion.bundles.bundle import AbsentPart
@@ -79,6 +79,12 @@ class Lock:
     digests: Mapping[str, str]
     """The digest of each: `Bundle.digest` of an index, `Artifact.digest` of a folder; by path, with ``/``."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digests", MappingProxyType(dict(self.digests)))
+
+    def __reduce__(self) -> tuple[Callable[..., Lock], tuple[object, ...]]:
+        return Lock, (self.file, dict(self.digests))  # which a read-only view of them is not made for
+
     @classmethod
     def of(cls, paths: Iterable[str | PathLike[str]], file: str | PathLike[str] = LOCK_FILE) -> Lock:
         """Return the lock of what lies at some paths now; every byte of it is verified.
@@ -116,7 +122,7 @@ class Lock:
                     f"{shorten(str(whole))} is not below {shorten(str(place.parent))}, where the lock file is"
                 )
             found[whole.relative_to(place.parent).as_posix()] = verified(whole).digest
-        return cls(place, MappingProxyType(dict(sorted(found.items()))))
+        return cls(place, dict(sorted(found.items())))
 
     @classmethod
     def open(
@@ -154,7 +160,7 @@ class Lock:
         except OSError as error:
             raise unreadable(place, error, absent="trunnion lock PATH... makes one") from error
         vouching.check(place, LOCK, hashlib.sha256(data).hexdigest())
-        return cls(place, MappingProxyType(locked_digests(data, place.name)))
+        return cls(place, locked_digests(data, place.name))
 
     def save(self) -> None:
         """Write the lock file, whole or not at all; paths are sorted, so that it can be compared and merged.
