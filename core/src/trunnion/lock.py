@@ -202,7 +202,10 @@ class Lock:
         return load(self.file.parent / path, digest=digest, registry=registry)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield each path at which something else lies than what is locked, and what is wrong; all is read."""
+        """Yield each path at which something else lies than what is locked, and what is wrong; all is read.
+
+        Parts of a bundle that are not here are no problem as long as one is: `checked` tells of them.
+        """
         return ((one.path, one.problem) for one in self.checked() if one.problem)
 
     def checked(self) -> Iterator[Checked]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -19,6 +20,7 @@ from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.provenance import UNNAMED_BUILDER, Builder, write_provenance
 from trunnion.bundles.writing import bundle_path, write_bundle
 from trunnion.cli.bundle_variants import print_variants, variants_in
+from trunnion.cli.document import plain
 from trunnion.cli.presentation import Report, error_report, print_line, print_step, progress
 from trunnion.cli.subject import find_subject
 from trunnion.contract.spec import Target
@@ -239,7 +241,7 @@ def _said(error: Exception) -> str:
         return str(error)
     besides = {"arch", "options", "__notes__"}
     facts = {name: value for name, value in vars(error).items() if name not in besides}
-    return _without_arch(error, repr(facts))
+    return _without_arch(error, json.dumps(plain(facts)))
 
 
 def _without_arch(error: CompileError, said: str) -> str:

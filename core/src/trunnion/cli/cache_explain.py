@@ -35,7 +35,7 @@ def explain(
     compiler: Annotated[str, typer.Option(help="Which device compiler compiles it.")] = "",
     option: Annotated[
         list[str] | None,
-        typer.Option(help="A plugin's option, such as nvrtc.lineinfo=true; may be repeated."),
+        typer.Option(help="A plugin's option, PLUGIN.OPTION=VALUE; may be repeated."),
     ] = None,
     folder: Annotated[str, typer.Option(help="The folder of a store; without it, this user's own.")] = "",
 ) -> Report:

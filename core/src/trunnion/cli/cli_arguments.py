@@ -137,7 +137,7 @@ def given_options(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
     for text in texts:
         found = _OPTION.fullmatch(text)
         if found is None:
-            expected = "PLUGIN.OPTION=VALUE, such as nvrtc.lineinfo=true"
+            expected = "PLUGIN.OPTION=VALUE, the value as JSON or a text"
             raise ArgumentValueError("--option", shorten(text), expected)
         plugin, name, value = found.groups()
         own = given.setdefault(plugin, {})
