@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +15,9 @@ import trunnion
 from trunnion import Lock, examples
 from trunnion.cli import main
 from trunnion.errors import ArgumentTypeError, ArtifactError, CorruptArtifactError, UntrustedArtifactError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +46,28 @@ def test_what_is_locked_is_loaded_whoever_may_write_to_it(project: Path, artifac
     assert list(locked.load("kernels/all.trn")) == ["add"]
     assert locked.load("add").artifact == artifacts["sm_90a"]
     assert not list(locked.problems())
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda lock: pickle.loads(pickle.dumps(lock))],  # noqa: S301 - what was just written
+)
+def test_a_lock_is_copied_and_pickled(project: Path, again: Callable[[Lock], Lock]) -> None:
+    """For a pool of processes, each of which loads what is locked."""
+    del project
+    locked = Lock.of(["kernels/all.trn", "add"])
+    made = again(locked)
+    assert made == locked
+    assert list(made.load("kernels/all.trn")) == ["add"]
+    with pytest.raises(TypeError):
+        made.digests["add"] = "0" * 64  # type: ignore[index]  # that is the mistake
+
+
+def test_what_a_lock_was_made_of_may_change(tmp_path: Path) -> None:
+    digests = {"add": "0" * 64}
+    locked = Lock(tmp_path / "trunnion.lock", digests)
+    digests.clear()
+    assert dict(locked.digests) == {"add": "0" * 64}
 
 
 @pytest.mark.parametrize("place", ["trunnion.lock", "."])
@@ -247,3 +274,36 @@ def test_a_problem_names_its_path_once(
     assert "all.trn: is not JSON" in said
     assert "top.trn: it has the digest" in said
     assert said.count("all.trn") == said.count("top.trn") == 1
+
+
+def test_a_bundle_without_a_part_is_checked_as_far_as_it_is_here(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has one kind of GPU need not carry the kernels of all, and is told what was not read."""
+    assert main(["lock", "kernels/all.trn", "add"]) == 0
+    (hopper,), (ampere,) = (project.glob(f"kernels/all.{arch}.*.trn") for arch in ("sm_90a", "sm_80"))
+    taken = ampere.read_bytes()
+    ampere.unlink()
+    capsys.readouterr()
+    assert main(["lock", "--check", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["problems"] == []
+    assert document["absent"] == [
+        {"path": "kernels/all.trn", "file": ampere.name, "part": "sm_80", "programs": ["add"]}
+    ]
+    assert main(["lock", "--check"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        f"kernels/all.trn: {ampere.name} is not here: what it holds for 'sm_80' was not verified ('add')"
+        in shown
+    )
+    assert not list(Lock.open().problems())
+    with pytest.raises(ArtifactError, match="is not here"):
+        Lock.of(["kernels/all.trn"])
+    hopper.write_bytes(hopper.read_bytes()[:-100])
+    assert [path for path, _ in Lock.open().problems()] == ["kernels/all.trn"]
+    hopper.unlink()
+    ((_, problem),) = Lock.open().problems()
+    assert "is not here" in problem, "nothing of it was verified"
+    ampere.write_bytes(taken)
+    assert not list(Lock.open().problems())

@@ -15,7 +15,7 @@ from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
 from trunnion.artifacts.plain_file import read_plain_file, unreadable, write_plain_file
 from trunnion.built_program import BUNDLE_SUFFIX
-from trunnion.bundles.bundle import verified_digest
+from trunnion.bundles.bundle import verified
 from trunnion.compilation import load
 from trunnion.errors import (
     ArgumentTypeError,
@@ -32,13 +32,14 @@ from trunnion.signing.vouching import Vouching
 from trunnion.storage.refusals import advice, said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from os import PathLike
 
+    from trunnion.bundles.bundle import AbsentPart
     from trunnion.registry import Registry
     from trunnion.signing.keys import PublicKey
 
-__all__ = ["LOCK_FILE", "MAX_LOCK_BYTES", "Lock", "is_lock", "locked_digests"]
+__all__ = ["LOCK_FILE", "MAX_LOCK_BYTES", "Checked", "Lock", "is_lock", "locked_digests"]
 
 LOCK_FILE: Final = "trunnion.lock"
 """What a lock file is called unless another name is given."""
@@ -55,6 +56,20 @@ _FIELDS: Final[Mapping[str, type]] = MappingProxyType({"schema": str, "digests":
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """What is found at a path that is locked."""
+
+    path: str
+    """The path in the lock file."""
+
+    problem: str
+    """Why it is not what is locked; empty: it is."""
+
+    absent: tuple[AbsentPart, ...]
+    """Of a bundle that is what is locked, the parts that are not here, of which nothing was verified."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lock:
     """The digests of what a project loads."""
 
@@ -63,6 +78,12 @@ class Lock:
 
     digests: Mapping[str, str]
     """The digest of each: `Bundle.digest` of an index, `Artifact.digest` of a folder; by path, with ``/``."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digests", MappingProxyType(dict(self.digests)))
+
+    def __reduce__(self) -> tuple[Callable[..., Lock], tuple[object, ...]]:
+        return Lock, (self.file, dict(self.digests))  # which a read-only view of them is not made for
 
     @classmethod
     def of(cls, paths: Iterable[str | PathLike[str]], file: str | PathLike[str] = LOCK_FILE) -> Lock:
@@ -100,8 +121,8 @@ class Lock:
                 raise ArtifactError(
                     f"{shorten(str(whole))} is not below {shorten(str(place.parent))}, where the lock file is"
                 )
-            found[whole.relative_to(place.parent).as_posix()] = verified_digest(whole)[1]
-        return cls(place, MappingProxyType(dict(sorted(found.items()))))
+            found[whole.relative_to(place.parent).as_posix()] = verified(whole).digest
+        return cls(place, dict(sorted(found.items())))
 
     @classmethod
     def open(
@@ -139,7 +160,7 @@ class Lock:
         except OSError as error:
             raise unreadable(place, error, absent="trunnion lock PATH... makes one") from error
         vouching.check(place, LOCK, hashlib.sha256(data).hexdigest())
-        return cls(place, MappingProxyType(locked_digests(data, place.name)))
+        return cls(place, locked_digests(data, place.name))
 
     def save(self) -> None:
         """Write the lock file, whole or not at all; paths are sorted, so that it can be compared and merged.
@@ -181,15 +202,27 @@ class Lock:
         return load(self.file.parent / path, digest=digest, registry=registry)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield each path at which something else lies than what is locked, and what is wrong; all is read."""
+        """Yield each path at which something else lies than what is locked, and what is wrong; all is read.
+
+        Parts of a bundle that are not here are no problem as long as one is: `checked` tells of them.
+        """
+        return ((one.path, one.problem) for one in self.checked() if one.problem)
+
+    def checked(self) -> Iterator[Checked]:
+        """Yield what is found at each path; all is read. Parts of a bundle may be absent: not all need be shipped."""
         for path, digest in self.digests.items():
+            absent: tuple[AbsentPart, ...] = ()
+            problem = ""
             try:
-                check_digest(verified_digest(self.file.parent / path)[1], digest, "it")
+                found = verified(self.file.parent / path, partly=True)
+                check_digest(found.digest, digest, "it")
+                absent = found.absent
             except CorruptArtifactError as error:
                 named = error.what == PurePosixPath(path).name  # the path itself says so much
-                yield path, error.problem if named else str(error)
+                problem = error.problem if named else str(error)
             except TrunnionError as error:
-                yield path, str(error)
+                problem = str(error)
+            yield Checked(path, problem, absent)
 
 
 def is_lock(members: object) -> bool:

@@ -12,7 +12,7 @@ from trunnion.artifacts.artifact import check_digest
 from trunnion.artifacts.json_document import JsonDocument
 from trunnion.artifacts.plain_file import opened_plain_file, read_plain_file, unreadable
 from trunnion.built_program import BUNDLE_SUFFIX
-from trunnion.bundles.bundle import verified_digest
+from trunnion.bundles.bundle import Verified, verified
 from trunnion.bundles.provenance import MAX_PROVENANCE_BYTES, is_provenance, stated_digests
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 from trunnion.lock import MAX_LOCK_BYTES, is_lock, locked_digests
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from os import PathLike
     from pathlib import Path
+
+    from trunnion.bundles.bundle import AbsentPart
 
 __all__ = ["Signed", "sign", "verify", "verify_identity"]
 
@@ -44,6 +46,9 @@ class Signed:
 
     signer: PublicKey | SigstoreIdentity
     """Who signed it."""
+
+    absent: tuple[AbsentPart, ...] = ()
+    """Of a bundle, the parts that are not here, of which nothing was verified."""
 
 
 def sign(path: str | PathLike[str], key: SigningKey | str | PathLike[str]) -> Signed:
@@ -78,17 +83,18 @@ def sign(path: str | PathLike[str], key: SigningKey | str | PathLike[str]) -> Si
     """
     opened = key if is_a(key, SigningKey) else SigningKey.open(key)
     place = file_path(path)
-    kind, digest = _kind_and_digest(place)
-    file = signature_path(place)
-    SignatureFile(kind, digest, _other_signatures(place, kind, digest)).signed_by(opened).save(file)
-    return Signed(kind, digest, opened.public)
+    found = _verified(place, partly=False)
+    others = _other_signatures(place, found.kind, found.digest)
+    SignatureFile(found.kind, found.digest, others).signed_by(opened).save(signature_path(place))
+    return Signed(found.kind, found.digest, opened.public)
 
 
 def verify(path: str | PathLike[str], trusted_keys: Iterable[PublicKey | str | PathLike[str]]) -> Signed:
     """Refuse what lies at a path unless one of the keys signed it, and every byte of it is whole.
 
     To load it after this, pass the digest on: ``trunnion.load(path, digest=verify(path, keys).digest)``; or let
-    `trunnion.load` verify, which takes ``trusted_keys=``. What lies there may be another thing by then.
+    `trunnion.load` verify, which takes ``trusted_keys=``. What lies there may be another thing by then. A bundle may be
+    here without some of its parts: `Signed.absent` says of which nothing was verified.
 
     Parameters
     ----------
@@ -116,8 +122,9 @@ def verify(path: str | PathLike[str], trusted_keys: Iterable[PublicKey | str | P
     """
     keys = expect_keys(trusted_keys, "trusted_keys")
     place = file_path(path)
-    kind, digest = _kind_and_digest(place)
-    return Signed(kind, digest, check_signature(place, kind, digest, keys))
+    found = _verified(place, partly=True)
+    signer = check_signature(place, found.kind, found.digest, keys)
+    return Signed(found.kind, found.digest, signer, found.absent)
 
 
 def verify_identity(path: str | PathLike[str], identity: SigstoreIdentity) -> Signed:
@@ -125,7 +132,8 @@ def verify_identity(path: str | PathLike[str], identity: SigstoreIdentity) -> Si
 
     What is signed with sigstore's own tools is the file that the digest is of: a bundle's index, ``manifest.json`` of
     an artifact's folder, a lock file, a statement of provenance. No network is asked. To load it after this, pass the
-    digest on: ``trunnion.load(path, digest=verify_identity(path, identity).digest)``.
+    digest on: ``trunnion.load(path, digest=verify_identity(path, identity).digest)``. Parts of a bundle may be absent,
+    as for `verify`.
 
     Parameters
     ----------
@@ -153,14 +161,14 @@ def verify_identity(path: str | PathLike[str], identity: SigstoreIdentity) -> Si
     """
     expect(identity, SigstoreIdentity, "identity", "a SigstoreIdentity")
     place = file_path(path)
-    kind, digest = _kind_and_digest(place)
-    identity.check(place, digest)
-    return Signed(kind, digest, identity)
+    found = _verified(place, partly=True)
+    identity.check(place, found.digest)
+    return Signed(found.kind, found.digest, identity, found.absent)
 
 
-def _kind_and_digest(place: Path) -> tuple[str, str]:
+def _verified(place: Path, *, partly: bool) -> Verified:
     if place.name.endswith(BUNDLE_SUFFIX) or os.path.isdir(place):  # noqa: PTH112 - False for a name that is too long
-        return verified_digest(place)
+        return verified(place, partly=partly)
     what, name = shorten(str(place)), shorten(place.name)
     try:
         whole = place.absolute()
@@ -168,10 +176,10 @@ def _kind_and_digest(place: Path) -> tuple[str, str]:
         members = JsonDocument(name, _MOST_BYTES).members(data)
         if is_lock(members):
             locked_digests(data, name)
-            return LOCK, hashlib.sha256(data).hexdigest()
+            return Verified(LOCK, hashlib.sha256(data).hexdigest())
         if is_provenance(members):
             _check_stated(whole.parent, stated_digests(data, name))
-            return PROVENANCE, hashlib.sha256(data).hexdigest()
+            return Verified(PROVENANCE, hashlib.sha256(data).hexdigest())
     except OSError as error:
         raise unreadable(place, error) from error
     raise ArtifactError(

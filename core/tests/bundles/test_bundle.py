@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import hashlib
 import itertools
 import os
@@ -473,6 +474,36 @@ def test_a_part_that_is_not_here_is_named(written, simulator):
     part_of(written, HOPPER).unlink()
     with pytest.raises(ArtifactError, match=r"kernels\.sm_90a\.\w+\.trn' .*is not here"):
         Bundle.open(written)["add"]
+
+
+def test_the_parts_that_are_here_are_verified_without_the_others(written):
+    bundle = Bundle.open(written)
+    assert bundle.verify_present() == ()
+    ampere, hopper = part_of(written, AMPERE), part_of(written, HOPPER)
+    good = ampere.read_bytes()
+    ampere.unlink()
+    (absent,) = bundle.verify_present()
+    assert (absent.file, absent.part, absent.programs) == (ampere.name, AMPERE, tuple(bundle))
+    with pytest.raises(ArtifactError, match="is not here"):
+        bundle.verify()
+    ampere.symlink_to("nothing")  # which nobody leaves at home on purpose
+    with pytest.raises(ArtifactError, match="is not here"):
+        bundle.verify_present()
+    ampere.unlink()
+    ampere.write_bytes(good)
+    hopper.write_bytes(bytes(hopper.stat().st_size))
+    with pytest.raises(CorruptArtifactError, match=HOPPER):
+        bundle.verify_present()
+
+
+def test_a_part_of_which_nobody_can_say_whether_it_is_here_is_an_error(written, monkeypatch):
+    def refuse(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    bundle = Bundle.open(written)
+    monkeypatch.setattr(os, "lstat", refuse)
+    with pytest.raises(ArtifactError, match="Permission denied"):
+        bundle.verify_present()
 
 
 def test_nothing_there_is_named(tmp_path):

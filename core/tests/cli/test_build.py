@@ -134,6 +134,58 @@ def test_what_cannot_be_built_is_told_and_nothing_is_written(
     assert not place.exists()
 
 
+@pytest.mark.parametrize("broken", ["no;", "this line is fine; }\nand this is not {"])
+def test_what_a_compiler_says_for_every_target_is_told_once(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str], broken: str
+) -> None:
+    builder = ProgramBuilder("broken", DeviceCode("cuda", f'extern "C" __global__ void k() {{ {broken} }}'))
+    builder.launch("k", (), 1, 1)
+    (tmp_path / "broken.json").write_text(builder.build().to_json())
+    pairs = [(by, arch) for by in ("nvrtc", "tvm_ffi") for arch in ("sm_90", "sm_90a", "sm_80")]
+    words = [str(tmp_path / "broken.json"), "-o", str(place), "--backend", "nvrtc", "--backend", "tvm_ffi"]
+    words += ["--target", "sm_90", "--target", "sm_90a", "--target", "sm_80", "--jobs", "1"]
+    assert main(["build", *words]) == 1
+    told = capsys.readouterr().err
+    assert told.count("refused the source") == 1
+    assert all(f"it was to be built: 'broken' by '{by}' for cuda:{arch}\n" in told for by, arch in pairs)
+    assert main(["build", *words, "--json"]) == 1
+    errors = json.loads(capsys.readouterr().out)["errors"]
+    assert sorted(one["attributes"]["arch"] for one in errors) == sorted(arch for _, arch in pairs)
+
+
+def test_what_differs_between_targets_is_told_of_each(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = """extern "C" __global__ void k() {
+#if __CUDA_ARCH__ >= 900
+  hopper;
+#else
+  older;
+#endif
+}"""
+    builder = ProgramBuilder("broken", DeviceCode("cuda", source))
+    builder.launch("k", (), 1, 1)
+    (tmp_path / "broken.json").write_text(builder.build().to_json())
+    words = [str(tmp_path / "broken.json"), "-o", str(place), "--backend", "nvrtc", "--jobs", "1"]
+    assert main(["build", *words, "--target", "sm_90", "--target", "sm_80", "--target", "sm_86"]) == 1
+    told = capsys.readouterr().err
+    assert (told.count('"hopper" is undefined'), told.count('"older" is undefined')) == (1, 1)
+
+
+def test_a_target_that_is_compiled_for_with_other_options_is_told_with_them(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = ProgramBuilder("broken", DeviceCode("c++", "#include <trunnion/block.h>\nno;"))
+    builder.launch("k", (), 1, 1)
+    (tmp_path / "broken.json").write_text(builder.build().to_json())
+    words = [str(tmp_path / "broken.json"), "-o", str(place), "--backend", "tvm_ffi", "--jobs", "1"]
+    assert main(["build", *words, "--target", "cpu:x86-64-v2", "--target", "cpu:x86-64-v3"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("refused the source") == 1
+    assert "for cpu:x86-64-v3\n  with the options:" in told
+    assert told.count("-march=x86-64-v3") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

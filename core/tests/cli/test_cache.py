@@ -242,6 +242,42 @@ def test_a_hit_and_what_differs_are_explained(root, said, tmp_path, capsys) -> N
     assert "miss" in capsys.readouterr().out
 
 
+def test_what_was_compiled_with_options_is_explained(root, said, tmp_path) -> None:
+    options = {"nvrtc": {"lineinfo": True, "maxrregcount": 32}}
+    key = trunnion.compile(program(), "nvrtc", target="sm_90a", options=options).artifact.manifest.key
+    words = ("--target", "sm_90a", "--option", "nvrtc.maxrregcount=32", "--option")
+    told = explained(said, tmp_path, *words, "nvrtc.lineinfo=true")
+    assert (told["hit"], told["key"]) == (True, key)
+    (one,) = explained(said, tmp_path, *words, "nvrtc.lineinfo=false")["differences"]
+    assert (one["name"], one["places"]) == ("options", ["lineinfo"])
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ("lineinfo", "got 'lineinfo', expected PLUGIN.OPTION=VALUE"),
+        ("nvrtc=1", "got 'nvrtc=1', expected PLUGIN.OPTION=VALUE"),
+        (".x=1", "got '.x=1', expected PLUGIN.OPTION=VALUE"),
+        ("nvcc.lineinfo=true", "got options for 'nvcc', expected only nvrtc"),
+    ],
+)
+def test_an_option_that_is_none_is_refused(root, tmp_path, capsys, option: str, problem: str) -> None:
+    (tmp_path / "p.json").write_text(program().to_json())
+    words = ["cache", "explain", str(tmp_path / "p.json"), "--target", "sm_90a", "--option", option]
+    assert run(words) == 1
+    assert problem in " ".join(capsys.readouterr().err.split())
+
+
+def test_of_long_inputs_what_differs_is_told_in_words(root, said, tmp_path, monkeypatch) -> None:
+    """Whoever sees that a digest differs knows nothing of what to do."""
+    kept()
+    monkeypatch.setenv("NVRTC_SOMETHING", "1")  # the compiler's own variables are one phrase of what it says
+    (one,) = explained(said, tmp_path, "--target", "sm_90a")["differences"]
+    assert one["name"] == "compiler"
+    assert one["here"].startswith("environment ")
+    assert one["kept"] == "nothing more"
+
+
 def test_where_a_compilation_does_not_look_by_itself_is_told(
     root, said, tmp_path, monkeypatch, capsys
 ) -> None:

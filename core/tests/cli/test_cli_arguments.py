@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from trunnion.cli.cli_arguments import given_arguments, given_sizes
+from trunnion.cli.cli_arguments import given_arguments, given_options, given_sizes
 from trunnion.errors import ArgumentValueError, ProgramError
 from trunnion.model.expr import Symbol, symbols
 from trunnion.model.params import PointerParam, ScalarParam, Signature, StructParam, TensorParam
@@ -151,3 +151,18 @@ def test_a_stride_that_nothing_is_reached_by_binds_last() -> None:
 def test_a_finite_number_that_cannot_be_held_is_refused(text: str) -> None:
     with pytest.raises(ArgumentValueError, match="a number of type"):
         given(text)
+
+
+def test_options_are_of_plugins_and_their_values_json_or_texts() -> None:
+    texts = ("a.x=true", "a.y=32", "b.z=c++17", 'b.w=["A=1", "B"]', "b.v=", 'b.u="7"')
+    assert given_options(texts) == {
+        "a": {"x": True, "y": 32},
+        "b": {"z": "c++17", "w": ["A=1", "B"], "v": "", "u": "7"},
+    }
+    assert given_options(()) == {}
+
+
+@pytest.mark.parametrize("texts", [("x",), ("a.x",), ("a=1.5",), (".x=1",), ("a.=1",), ("a.x=1", "a.x=2")])
+def test_an_option_of_another_form_is_refused(texts: tuple[str, ...]) -> None:
+    with pytest.raises(ArgumentValueError, match="--option"):
+        given_options(texts)

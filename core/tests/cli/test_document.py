@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv, examples
-from trunnion.cli.document import plain, plan_document
+from trunnion.cli.document import plain, plan_document, told_apart
 from trunnion.model.dtypes import dtype
 
 
@@ -75,3 +75,34 @@ def test_the_slots_of_a_plan_bear_the_names_of_symbols() -> None:
     (launch,) = plan_document(p.build().plan())["launches"]
     assert launch["grid"] == ["ceildiv(n, 4)", "1", "1"]
     assert launch["args"][1]["value"] == 'cast(int32, (n * "a b"))'
+
+
+LONG = "gcc version 12.2.0 (Debian 12.2.0-14); x86_64-linux-gnu; " + "-fno-plt " * 20
+
+
+@pytest.mark.parametrize(
+    ("here", "kept", "told"),
+    [
+        ("a", "b", ("a", "b")),
+        ("a", None, ("a", None)),
+        (f"{LONG}-O1; glue 1", f"{LONG}-O2; glue 2", ("-O1; glue 1", "-O2; glue 2")),
+        (f"{LONG}; glue 1", LONG, ("glue 1", "nothing more")),
+        (
+            json.dumps({"define": ["A" * 90], "pch": True, "std": "c++17"}),
+            json.dumps({"define": ["A" * 90], "pch": False}),
+            ('pch: true; std: "c++17"', "pch: false"),
+        ),
+    ],
+)
+def test_of_two_long_texts_what_differs_is_told(here: str, kept: str, told: tuple[str, str]) -> None:
+    assert told_apart(here, kept) == told
+
+
+def test_what_has_no_pieces_or_the_same_ones_is_told_by_its_digest() -> None:
+    for here, kept in ((f"{LONG}\nx", LONG), ("a; b; " + "c" * 100, "b; a; " + "c" * 100)):
+        assert all(" characters, SHA-256 " in one for one in told_apart(here, kept))
+
+
+def test_of_many_pieces_the_first_are_told() -> None:
+    here, _ = told_apart("; ".join(f"phrase {n}" for n in range(30)), "none")
+    assert here.endswith("phrase 7; and 22 more")

@@ -50,7 +50,7 @@ def test_what_is_signed_verifies(project: Path, capsys: pytest.CaptureFixture[st
     ]
     assert main(["verify", "kernels.trn", "saved", "--key", "key.pub", "--json"]) == 0
     verified = json.loads(capsys.readouterr().out)["verified"]
-    assert verified == [{**row, "key": key} for row in signed["signed"]]
+    assert verified == [{**row, "key": key, "absent": []} for row in signed["signed"]]
 
 
 def test_for_people_it_says_who_signed_what(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,6 +59,29 @@ def test_for_people_it_says_who_signed_what(project: Path, capsys: pytest.Captur
     assert f"signed by the key {key}" in capsys.readouterr().out.replace("\n", "")
     assert main(["verify", "saved", "--key", "key.pub"]) == 0
     assert "saved: the artifact" in capsys.readouterr().out
+
+
+def test_of_a_bundle_without_a_part_the_rest_is_verified_and_it_says_so(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = examples.load("vector_add").program
+    made = [trunnion.compile(program, "nvrtc", target=arch) for arch in ("sm_90a", "sm_80")]
+    trunnion.write_bundle("both.trn", {"add": made})
+    assert main(["sign", "both.trn", "--key", "key"]) == 0
+    (hopper,), (ampere,) = (project.glob(f"both.{arch}.*.trn") for arch in ("sm_90a", "sm_80"))
+    ampere.unlink()
+    capsys.readouterr()
+    assert main(["verify", "both.trn", "--key", "key.pub", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["verified"]
+    assert row["absent"] == [{"file": ampere.name, "part": "sm_80", "programs": ["add"]}]
+    assert main(["verify", "both.trn", "--key", "key.pub"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"both.trn: {ampere.name} is not here: what it holds for 'sm_80' was not verified ('add')" in shown
+    assert main(["sign", "both.trn", "--key", "key"]) == 1, "who signs says that all of it is good"
+    hopper.write_bytes(hopper.read_bytes()[:-100])
+    assert main(["verify", "both.trn", "--key", "key.pub"]) == 1
+    hopper.unlink()
+    assert main(["verify", "both.trn", "--key", "key.pub"]) == 1, "nothing of it was verified"
 
 
 def test_what_is_not_signed_or_was_changed_ends_in_an_error(

@@ -216,6 +216,64 @@ def test_what_others_could_have_written_is_not_read(cache, settled, tool, monkey
         place.chmod(usual)
 
 
+@pytest.fixture
+def linked(cache, tmp_path, monkeypatch):
+    """Reach the cache through a link, in a folder that others may write to, as long as nobody says otherwise."""
+    everybodys = tmp_path / "everybodys"
+    everybodys.mkdir()
+    (tmp_path / "cache").mkdir()
+    (everybodys / "link").symlink_to(tmp_path / "cache")
+    everybodys.chmod(0o777)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: everybodys / "link" / name)
+    return everybodys
+
+
+def test_behind_a_link_that_others_could_have_made_nothing_is_read_written_or_removed(
+    cache, settled, tool, linked, monkeypatch
+) -> None:
+    linked.chmod(0o700)
+    asked(tool)
+    linked.chmod(0o777)
+    monkeypatch.setattr(subject, "_MOST_KEPT", 1)
+    kept = sorted(cache.iterdir())
+    for question in ("what", "another"):
+        another_process()
+        asked(tool, question)
+    assert tool.asked == 3
+    assert sorted(cache.iterdir()) == kept
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o1777])
+def test_behind_a_link_of_one_s_own_it_is_found(cache, settled, tool, linked, mode) -> None:
+    linked.chmod(mode)
+    for _ in range(2):
+        another_process()
+        asked(tool)
+    assert tool.asked == 1
+
+
+def test_where_there_is_no_link_nobody_looks_for_one(cache, settled, tool, monkeypatch) -> None:
+    """A hit of a new process waits for it."""
+    asked(tool)
+    monkeypatch.setattr(subject, "check_links", lambda _: pytest.fail("looked for links"))
+    another_process()
+    assert asked(tool) == "one"
+    assert tool.asked == 1
+
+
+def test_where_the_system_does_not_say_what_is_open_each_folder_is_looked_at(
+    cache, settled, tool, monkeypatch
+) -> None:
+    def refuse(path):
+        raise FileNotFoundError(path)
+
+    asked(tool)
+    monkeypatch.setattr(os, "readlink", refuse)
+    another_process()
+    assert asked(tool) == "one"
+    assert tool.asked == 1
+
+
 def test_a_cache_that_cannot_be_written_to_costs_time_only(cache, settled, tool, monkeypatch) -> None:
     cache.parent.mkdir(parents=True)
     cache.write_text("in the way")

@@ -48,7 +48,16 @@ def test_what_a_tool_made_is_the_user_s_own(tmp_path: Path) -> None:
 def test_what_others_could_have_written_is_not_read(tmp_path: Path) -> None:
     path = kept_file(tmp_path / "cache", "key", "made.o", write)
     path.chmod(0o620)
-    with pytest.raises(UntrustedArtifactError, match=r"made\.o is owned or writable by others"):
+    with pytest.raises(UntrustedArtifactError, match=r"made\.o can be written by others"):
+        kept_file(tmp_path / "cache", "key", "made.o", write)
+
+
+def test_what_is_somebody_else_s_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_file(tmp_path / "cache", "key", "made.o", write)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with pytest.raises(
+        UntrustedArtifactError, match=rf"made\.o belongs to user {os.getuid()}, expected 4242"
+    ):
         kept_file(tmp_path / "cache", "key", "made.o", write)
 
 

@@ -27,7 +27,7 @@ from trunnion.errors import (
     UnknownProgramError,
     shorten,
 )
-from trunnion.messages import describe, quoted, spelled
+from trunnion.messages import describe, listed, quoted, spelled
 from trunnion.model.plan.refusals import AFTER_FORK, NO_DRIVER
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry, usual_distribution
@@ -38,6 +38,7 @@ from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
     from os import PathLike
     from pathlib import Path
     from types import TracebackType
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
     from trunnion.signing.keys import PublicKey
 
-__all__ = ["Bundle", "Fit", "verified_digest"]
+__all__ = ["AbsentPart", "Bundle", "Fit", "Verified", "verified"]
 
 _ARCHIVE = b"PK"
 _NEWER = "a newer trunnion knows that condition: pip install --upgrade trunnion"
@@ -68,6 +69,38 @@ class Fit:
 
     lacks: tuple[str, ...]
     """What this machine lacks of its conditions, in words; nothing: it can be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentPart:
+    """A part of a bundle that does not lie beside its index: a bundle may be shipped without some."""
+
+    file: str
+    """What the file would be called."""
+
+    part: str
+    """Its name in `Index.parts`: the architecture."""
+
+    programs: tuple[str, ...]
+    """The programs that have variants in it."""
+
+    def __str__(self) -> str:
+        held = f"what it holds for {shorten(self.part)} was not verified ({listed(self.programs)})"
+        return f"{self.file} is not here: {held}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What lies at a path, every byte of which was verified."""
+
+    kind: str
+    """``"bundle"``, ``"artifact"``, or whatever else can be signed."""
+
+    digest: str
+    """What `Bundle.digest` or `Artifact.digest` is of it; of a file its SHA-256, in hex."""
+
+    absent: tuple[AbsentPart, ...] = ()
+    """The parts of a bundle that are not here, of which nothing was verified."""
 
 
 class Bundle(Mapping[str, CompiledProgram]):
@@ -269,6 +302,43 @@ class Bundle(Mapping[str, CompiledProgram]):
         """
         self._verify(self._artifacts)
 
+    def verify_present(self) -> tuple[AbsentPart, ...]:
+        """Verify as `verify` does what lies in the parts that are here, of which there is one at least.
+
+        Returns
+        -------
+        tuple of AbsentPart
+            The parts that are not here: none of their files can be loaded, and nothing is known of them.
+
+        Raises
+        ------
+        ArtifactError, CorruptArtifactError, ProgramError
+            As `verify` does; `ArtifactError` too if no part is here.
+        """
+        absent = tuple(filter(None, map(self._absent, self.index.parts)))
+        if len(absent) == len(self.index.parts):
+            self.verify()  # which names the first of them
+            return ()
+        self._verify(self._artifacts, {one.part for one in absent})
+        return absent
+
+    def _absent(self, place: str) -> AbsentPart | None:
+        """Return a part if there is nothing of its name; a link that leads nowhere is no part left at home."""
+        part = self.index.parts[place]
+        file = self.file.with_name(part.file)
+        try:
+            os.lstat(file)
+        except FileNotFoundError:
+            programs = self.index.programs.items()
+            return AbsentPart(
+                part.file,
+                place,
+                tuple(name for name, several in programs if any(one.part == place for one in several)),
+            )
+        except OSError as error:
+            raise unreadable(file, error) from error
+        return None
+
     def files(self) -> dict[str, bytes]:
         """Return the bytes of the bundle's files, by name, after every artifact in these very bytes is verified.
 
@@ -290,18 +360,25 @@ class Bundle(Mapping[str, CompiledProgram]):
         self._verify(artifacts)
         return {**parts, self.file.name: self.index.to_json()}  # whatever a part calls itself
 
-    def _verify(self, artifacts: Callable[[str, Iterable[Variant]], Iterator[Artifact]]) -> None:
-        """Verify the artifacts that something yields of a part's variants."""
+    def _verify(
+        self,
+        artifacts: Callable[[str, Iterable[Variant]], Iterator[Artifact]],
+        absent: AbstractSet[str] = frozenset(),
+    ) -> None:
+        """Verify the artifacts that something yields of a part's variants, without those of parts that are absent."""
         of_part: dict[str, list[Variant]] = {}
         for variant in self.index.variants:
-            of_part.setdefault(variant.part, []).append(variant)
+            if variant.part not in absent:
+                of_part.setdefault(variant.part, []).append(variant)
         programs = {
             (place, variant.digest): program_of(artifact)
             for place, variants in of_part.items()
             for variant, artifact in zip(variants, artifacts(place, variants), strict=True)
         }
         for name, several in self.index.programs.items():
-            program_of_variants(name, (programs[one.part, one.digest] for one in several))
+            here = [programs[one.part, one.digest] for one in several if one.part not in absent]
+            if here:
+                program_of_variants(name, here)
 
     def _machine(self, device: Any) -> tuple[str, Machine]:
         """Return the kind of device that a caller asks for, empty if it is left open, and the machine with it."""
@@ -386,8 +463,8 @@ class Bundle(Mapping[str, CompiledProgram]):
         return self is other
 
 
-def verified_digest(path: str | PathLike[str]) -> tuple[str, str]:
-    """Return what a bundle or an artifact is, and its digest, after every byte of it is verified.
+def verified(path: str | PathLike[str], *, partly: bool = False) -> Verified:
+    """Return what a bundle or an artifact is, after every byte of it is verified.
 
     Whoever owns it: this says what it is, and not that anybody trusts it.
 
@@ -395,11 +472,8 @@ def verified_digest(path: str | PathLike[str]) -> tuple[str, str]:
     ----------
     path
         A bundle's index, or an artifact's folder.
-
-    Returns
-    -------
-    tuple of str
-        ``"bundle"`` or ``"artifact"``, and what `Bundle.digest` or `Artifact.digest` is of it.
+    partly
+        Whether parts of a bundle may be absent, as `Bundle.verify_present` takes it.
 
     Raises
     ------
@@ -410,11 +484,13 @@ def verified_digest(path: str | PathLike[str]) -> tuple[str, str]:
     """
     given = file_path(path)
     if os.path.isdir(given):  # noqa: PTH112 - False for a name that is too long, where Path.is_dir raises
-        return ARTIFACT, Artifact.open(given).digest
+        return Verified(ARTIFACT, Artifact.open(given).digest)
     file, data = _index_bytes(given, trusting=True)
     bundle = Bundle(file, Index.from_json(data, file.name), registry=default_registry())
+    if partly:
+        return Verified(BUNDLE, bundle.digest, bundle.verify_present())
     bundle.verify()
-    return BUNDLE, bundle.digest
+    return Verified(BUNDLE, bundle.digest)
 
 
 def _index_bytes(given: Path, *, trusting: bool) -> tuple[Path, bytes]:

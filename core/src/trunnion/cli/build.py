@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -19,10 +20,11 @@ from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.provenance import UNNAMED_BUILDER, Builder, write_provenance
 from trunnion.bundles.writing import bundle_path, write_bundle
 from trunnion.cli.bundle_variants import print_variants, variants_in
+from trunnion.cli.document import plain
 from trunnion.cli.presentation import Report, error_report, print_line, print_step, progress
 from trunnion.cli.subject import find_subject
 from trunnion.contract.spec import Target
-from trunnion.errors import ArgumentValueError, ProgramError, TrunnionError, shorten
+from trunnion.errors import ArgumentValueError, CompileError, ProgramError, TrunnionError, shorten
 from trunnion.registry import default_registry
 
 if TYPE_CHECKING:
@@ -222,12 +224,37 @@ def _failed(errors: Sequence[Exception]) -> Report:
     reports = [error_report(error, traceback=False) for error in errors]
     alike: dict[tuple[type[Exception], str], Exception] = {}
     for error in errors:
-        first = alike.setdefault((type(error), str(error)), error)
-        for note in getattr(error, "__notes__", ()) if first is not error else ():
-            first.add_note(note)
+        first = alike.setdefault((type(error), _said(error)), error)
+        if first is not error:
+            _add_notes(first, error)
 
     def show() -> None:
         for error in alike.values():
             error_report(error, traceback=False).show()
 
     return Report({"errors": [report.document["error"] for report in reports]}, show, 1)
+
+
+def _said(error: Exception) -> str:
+    """Return what tells an error from those that are shown with it: of a compiler's all but for what it compiled."""
+    if not isinstance(error, CompileError):
+        return str(error)
+    besides = {"arch", "options", "__notes__"}
+    facts = {name: value for name, value in vars(error).items() if name not in besides}
+    return _without_arch(error, json.dumps(plain(facts)))
+
+
+def _without_arch(error: CompileError, said: str) -> str:
+    return said.replace(error.arch, "...") if error.arch else said
+
+
+def _add_notes(first: Exception, error: Exception) -> None:
+    """Add the notes of an error to the one that is shown for it: which build it was, and with what other options."""
+    there = getattr(first, "__notes__", [])
+    for note in getattr(error, "__notes__", ()):
+        if note not in there:  # a hint stands below both
+            first.add_note(note)
+    if isinstance(first, CompileError) and isinstance(error, CompileError):
+        words, others = (_without_arch(one, " ".join(one.options)) for one in (first, error))
+        if words != others:
+            first.add_note(f"with the options: {' '.join(error.options) or '(none)'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,8 @@ from trunnion.artifacts.explanation import Difference, explain_key, program_name
 from trunnion.artifacts.location import VARIABLE, is_kept_by_default
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.cli.cache_store import store_at, store_root
-from trunnion.cli.document import told
+from trunnion.cli.cli_arguments import given_options
+from trunnion.cli.document import told_apart
 from trunnion.cli.presentation import Report, print_line, print_table
 from trunnion.cli.subject import find_subject
 from trunnion.compilation import key_inputs
@@ -31,18 +33,21 @@ def explain(
     target: Annotated[str, typer.Option(help="What for, such as sm_90a.")] = "",
     backend: Annotated[str, typer.Option(help="Which backend launches it.")] = "auto",
     compiler: Annotated[str, typer.Option(help="Which device compiler compiles it.")] = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="A plugin's option, PLUGIN.OPTION=VALUE; may be repeated."),
+    ] = None,
     folder: Annotated[str, typer.Option(help="The folder of a store; without it, this user's own.")] = "",
 ) -> Report:
     """Say whether compiling a program would find it kept, and which input of its key differs from the nearest one."""
     subject = find_subject(program)
     if subject.program is None:
         raise ProgramError(f"{shorten(program)} is a device image: no program is in it")
+    options = given_options(option or ())
     store = store_at(folder)
+    asked = partial(key_inputs, subject.program, backend, target=target or None, compiler=compiler or None)
     with writing_nothing():
-        inputs, again = (
-            key_inputs(subject.program, backend, target=target or None, compiler=compiler or None)
-            for _ in range(2)
-        )
+        inputs, again = asked(options=options), asked(options=options)
     changing = sorted(name for name in inputs.keys() | again.keys() if inputs.get(name) != again.get(name))
     found = None if store is None else explain_key(store, inputs)
     off = not folder and not is_kept_by_default()
@@ -70,7 +75,7 @@ def _document(found: Explanation | None) -> dict[str, Any]:
 
 
 def _row(difference: Difference) -> dict[str, Any]:
-    here, kept = (None if one is None else told(one) for one in (difference.here, difference.kept))
+    here, kept = told_apart(difference.here, difference.kept)
     return {"name": difference.name, "here": here, "kept": kept, "places": [*difference.places]}
 
 

@@ -1,8 +1,9 @@
-"""Arguments that somebody names on the command line: ``--arg name=value`` and ``--inputs file.npz``."""
+"""What somebody names on the command line: arguments of a program, and options of plugins."""
 
 from __future__ import annotations
 
 import cmath
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
     from trunnion.model.params import Param, Signature
 
-__all__ = ["given_arguments", "given_sizes"]
+__all__ = ["given_arguments", "given_options", "given_sizes"]
 
 _ABSENT = "none"
 _INTEGER = re.compile(r"[+-]?(?:[0-9]{1,40}|0[xX][0-9a-fA-F]{1,32})", re.ASCII)
 _HEX = "hex:"
+_OPTION = re.compile(r"([^.=]+)\.([^=]+)=(.*)", re.DOTALL)
 
 
 def given_arguments(texts: Iterable[str], archive: str, signature: Signature) -> dict[str, Any]:
@@ -116,6 +118,42 @@ def _split(text: str, params: Mapping[str, Param]) -> tuple[str, str, str]:
         name = max(own, key=len)
         return name, "=", text[len(name) + 1 :]
     return text.partition("=")
+
+
+def given_options(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return plugins' options, as `trunnion.compile` takes them.
+
+    Parameters
+    ----------
+    texts
+        ``plugin.option=value``: the value as JSON, ``true``, ``32`` or ``["A=1"]``; anything else is a text.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it has another form, or an option is given twice.
+    """
+    given: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        found = _OPTION.fullmatch(text)
+        if found is None:
+            expected = "PLUGIN.OPTION=VALUE, the value as JSON or a text"
+            raise ArgumentValueError("--option", shorten(text), expected)
+        plugin, name, value = found.groups()
+        own = given.setdefault(plugin, {})
+        if name in own:
+            raise ArgumentValueError(
+                "--option", f"{shorten(f'{plugin}.{name}')} twice", "one value for each option"
+            )
+        own[name] = _option_value(value)
+    return given
+
+
+def _option_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _known(params: Mapping[str, Param], name: str, option: str) -> Param:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
@@ -22,10 +24,12 @@ from trunnion.model.float_text import format_float
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["bytes_told", "plain", "plan_document", "told"]
+__all__ = ["bytes_told", "plain", "plan_document", "told", "told_apart"]
 
 _MOST_SHOWN = 100
 _SHOWN_DIGITS = 12
+_MOST_PIECES = 8
+_BETWEEN_PHRASES = re.compile("[;,] ")
 
 
 def plan_document(plan: LaunchPlan) -> dict[str, Any]:
@@ -57,6 +61,44 @@ def told(value: str) -> str:
     if len(value) <= _MOST_SHOWN and "\n" not in value:
         return value
     return f"{len(value)} characters, SHA-256 {hashlib.sha256(value.encode()).hexdigest()[:_SHOWN_DIGITS]}"
+
+
+def told_apart(here: str | None, kept: str | None) -> tuple[str | None, str | None]:
+    """Return what two inputs of keys are: whole where both are short, else what one has and the other has not.
+
+    Parameters
+    ----------
+    here, kept
+        Two inputs of one name that differ; None where there is none.
+    """
+    whole = (None if here is None else told(here), None if kept is None else told(kept))
+    if here is None or kept is None or whole == (here, kept):
+        return whole
+    mine, theirs = _pieces(here), _pieces(kept)
+    if mine is None or theirs is None:
+        return whole
+    more = [[one for one in some if one not in others] for some, others in ((mine, theirs), (theirs, mine))]
+    return (_listed(more[0]), _listed(more[1])) if any(more) else whole
+
+
+def _pieces(value: str) -> list[tuple[str, str]] | None:
+    """Return what a text consists of, each piece after what names it: members or phrases; None if nobody knows."""
+    try:
+        members = json.loads(value)
+    except (ValueError, RecursionError):
+        members = None
+    if isinstance(members, dict):
+        return [(f"{name}: ", json.dumps(one)) for name, one in members.items()]
+    if "\n" in value:  # a source: its words say nothing by themselves
+        return None
+    phrases = _BETWEEN_PHRASES.split(value)
+    return [("", piece) for one in phrases for piece in ([one] if told(one) == one else one.split(" "))]
+
+
+def _listed(pieces: Sequence[tuple[str, str]]) -> str:
+    shown = [f"{name}{told(one)}" for name, one in pieces[:_MOST_PIECES]]
+    more = [f"and {len(pieces) - _MOST_PIECES} more"] if len(pieces) > _MOST_PIECES else []
+    return "; ".join([*shown, *more]) or "nothing more"
 
 
 def plain(value: Any, names: Sequence[str] = ()) -> Any:

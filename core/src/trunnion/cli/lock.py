@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,13 +61,22 @@ def _locked_before(file: Path) -> set[str]:
 def _checked(locked: Lock, paths: Sequence[str]) -> Report:
     if paths:
         raise typer.BadParameter(f"got {paths[0]} with --check, which checks all that is locked")
-    problems = [{"path": path, "problem": problem} for path, problem in locked.problems()]
-    document = {"file": str(locked.file), "locked": len(locked.digests), "problems": problems}
+    found = [*locked.checked()]
+    problems = [{"path": one.path, "problem": one.problem} for one in found if one.problem]
+    absent = [(one.path, part) for one in found for part in one.absent]
+    document = {
+        "file": str(locked.file),
+        "locked": len(locked.digests),
+        "problems": problems,
+        "absent": [{"path": path, **asdict(part)} for path, part in absent],
+    }
     bad = bool(problems) or not locked.digests  # nothing holds of nothing
 
     def show() -> None:
         for row in problems:
             print_line(f"{row['path']}: {row['problem']}", "red")
+        for path, part in absent:
+            print_line(f"{path}: {part}", "yellow")
         good = len(locked.digests) - len(problems)
         print_line(f"{good} of {len(locked.digests)} are what is locked", "red" if bad else "green")
 

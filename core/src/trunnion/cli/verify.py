@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -37,16 +38,21 @@ def verify(
     """Verify every byte of what lies at each path, and that somebody who is trusted signed it. Nothing of it is run."""
     check = _check(key or [], identity, issuer, trust_root)
     rows = []
+    absent = []
     for file in files:
         found = check(file)
         signer = found.signer
         said = {"key": signer.id} if isinstance(signer, PublicKey) else {"identity": signer.identity}
-        rows.append({"path": file, "kind": found.kind, "digest": found.digest, **said})
+        parts = [asdict(part) for part in found.absent]
+        rows.append({"path": file, "kind": found.kind, "digest": found.digest, **said, "absent": parts})
+        absent += [f"{file}: {part}" for part in found.absent]
 
     def show() -> None:
         for row in rows:
             signer = row.get("key", row.get("identity"))
             print_line(f"{row['path']}: the {row['kind']} {row['digest']}, signed by {signer}", "green")
+        for line in absent:
+            print_line(line, "yellow")
 
     return Report({"verified": rows}, show)
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from trunnion.errors import UntrustedArtifactError
+from trunnion.storage.ownership import check_links
 from trunnion.storage.stamps import Stamp, are_absent, note, stamps
 from trunnion.storage.user_caches import user_caches
 
@@ -191,13 +193,27 @@ def _load(key: str) -> _Record | None:
     """Return what another process kept; None if there is nothing whole, or others could have written it."""
     try:
         folder = os.fspath(_folder())
-        with open(f"{folder}/{key}", "rb", buffering=0) as file:  # noqa: PTH123 - each hit of a cache waits for it
+        path = f"{folder}/{key}"
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - each hit of a cache waits for it
+            if not _lies_at(file.fileno(), path):
+                check_links(Path(path))
             details = (os.fstat(file.fileno()), os.stat(folder))  # noqa: PTH116 - likewise
             if any(one.st_uid != os.geteuid() or one.st_mode & _OTHERS_WRITE for one in details):
                 return None
             return _read(key, file.read(details[0].st_size))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, UntrustedArtifactError):
         return None
+
+
+def _lies_at(descriptor: int, path: str) -> bool:
+    """Whether an open file lies at that very path, no part of which is a link; False where the system does not say.
+
+    It is one question, where `check_links` asks one for each folder on the way.
+    """
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}") == path  # noqa: PTH115 - each hit of a cache waits for it
+    except OSError:
+        return False
 
 
 def _read(key: str, data: bytes) -> _Record | None:
@@ -226,8 +242,9 @@ def _save(key: str, record: _Record) -> None:
     """Keep a record where that can be; only time is lost where it cannot."""
     import tempfile  # noqa: PLC0415 - whoever finds an answer pays nothing for it
 
-    with suppress(OSError):
+    with suppress(OSError, UntrustedArtifactError):
         folder = _folder()
+        check_links(folder)  # room is made there, too
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_oldest(folder)
         descriptor, name = tempfile.mkstemp(dir=folder, prefix="writing-")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from trunnion.errors import CorruptArtifactError, UntrustedArtifactError
+from trunnion.errors import CorruptArtifactError
 from trunnion.storage.descriptors import write_through
-from trunnion.storage.ownership import check_links
+from trunnion.storage.ownership import check_links, check_owner
 from trunnion.storage.turns import Rank
 from trunnion.storage.use import mark_used
 from trunnion.storage.workshop import Workshop
@@ -83,7 +82,7 @@ def kept_file(
                     _build(target, make, check, staging, mine)
                     _remove_oldest(cache, key, most, staging)
     for path in (target, target.parent, cache):
-        _check_owner(path)
+        check_owner(path.stat(), os.geteuid(), str(path))
     mark_used(target.parent)
     return target
 
@@ -158,11 +157,3 @@ def _digest(target: Path, check: Callable[[bytes], None], _stamp: tuple[int, ...
     except CorruptArtifactError:
         return ""
     return hashlib.sha256(data).hexdigest()
-
-
-def _check_owner(path: Path) -> None:
-    details = path.stat()
-    if details.st_uid != os.getuid() or details.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UntrustedArtifactError(
-            f"{path} is owned or writable by others, and loading it runs its code; remove it and start again"
-        )
