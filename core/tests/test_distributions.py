@@ -21,6 +21,8 @@ from trunnion.distributions import (
     requirements,
     version_of,
 )
+from trunnion.errors import BackendUnavailableError
+from trunnion.registry import Registry
 from trunnion.storage import remembered
 
 if TYPE_CHECKING:
@@ -290,6 +292,23 @@ def test_what_changes_is_seen(
     if not same:
         another_process()
     assert {point.value for point in announced("acme")} == values
+
+
+def test_what_somebody_wrote_into_old_metadata_is_seen_by_who_lists_plugins_and_by_who_names_one(
+    another_process: Callable[[], None], install: Install, tmp_path: Path
+) -> None:
+    install("trunnion-late")
+    Registry().names()
+    (tmp_path / "trunnion_late-1.0.dist-info" / "entry_points.txt").write_text(
+        "[trunnion]\nlate = nowhere:late\n"
+    )
+    assert "late" not in {backend.name for backend in Registry().backends()}
+    with pytest.raises(BackendUnavailableError, match="nowhere"):
+        Registry().backend("late")
+    another_process()
+    assert "late" in {one.name for one in Registry().unavailable()}, "and from then on it is known"
+    (tmp_path / "trunnion_late-1.0.dist-info" / "entry_points.txt").unlink()
+    assert "late" not in Registry().names()
 
 
 def test_what_an_installer_is_still_writing_is_read_again(

@@ -51,7 +51,7 @@ def canonical(name: str) -> str:
     return name.replace("_", "-").lower() if plain else _SEPARATORS.sub("-", name).lower()
 
 
-def announced(group: str) -> tuple[EntryPoint, ...]:
+def announced(group: str, *, anew: bool = False) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group: of two distributions of one name, those of the one that Python finds first.
 
     It is what `importlib.metadata.entry_points` returns, which reads all that every distribution announces, and takes
@@ -68,7 +68,9 @@ def announced(group: str) -> tuple[EntryPoint, ...]:
     if folders is None:
         return tuple(metadata.entry_points(group=group))
     own = _own(folder for folder, _ in folders)
-    said = _installed_in(own, group)  # as it is now: who is installed may announce something else since
+    said = _installed_in(
+        own, group, anew=anew
+    )  # as it is now: who is installed may announce something else since
     known, found, made = json.loads(said[_POINTS]), list[Any](), _point_class()
     for place in _names_in(folders, said).values():
         if place in known:
@@ -176,7 +178,7 @@ def _names_in(folders: _Folders, said: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _installed_in(own: Iterable[str], group: str = _USUAL) -> Mapping[str, str]:
+def _installed_in(own: Iterable[str], group: str = _USUAL, *, anew: bool = False) -> Mapping[str, str]:
     """Return what lies in this Python's own folders: of each the names, and for all who announces what of a group."""
     folders = [*own]
 
@@ -201,7 +203,7 @@ def _installed_in(own: Iterable[str], group: str = _USUAL) -> Mapping[str, str]:
             {**said, _POINTS: json.dumps(known)}, folders=frozenset(files), lasting=_are_whole(places)
         )
 
-    return remembered(json.dumps(["what is installed", group, folders]), ask, noted=False)
+    return remembered(json.dumps(["what is installed", group, folders]), ask, noted=False, anew=anew)
 
 
 def _are_whole(places: Iterable[str]) -> bool:

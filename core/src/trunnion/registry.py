@@ -304,7 +304,11 @@ class Registry:
         self._registering = Turns("a plugin is being registered")
 
     def names(self) -> tuple[str, ...]:
-        """Return the name of every plugin, sorted, without loading any."""
+        """Return the name of every plugin that is installed now, sorted, without loading any."""
+        self._read_anew()
+        return self._names()
+
+    def _names(self) -> tuple[str, ...]:
         return tuple(sorted({*self._entries(), *list(self._loaded)}))
 
     def backend(self, name: str) -> BackendSpec:
@@ -401,7 +405,8 @@ class Registry:
         return self._describe(self._load(name))
 
     def plugins(self) -> tuple[PluginInfo, ...]:
-        """Load and probe every plugin; return what was found, by name."""
+        """Load and probe every plugin that is installed now; return what was found, by name."""
+        self._read_anew()
         return tuple(self._describe(plugin) for plugin in self._all())
 
     def register(self, spec: BackendSpec | CompilerSpec, distribution: str = "this process") -> None:
@@ -441,17 +446,26 @@ class Registry:
 
     def _entries(self) -> dict[str, tuple[EntryPoint, ...]]:
         if self._listed is None:
-            points = self._given
-            if points is None:
-                with _reading():
-                    points = announced(GROUP)
-            listed: dict[str, tuple[EntryPoint, ...]] = {}
-            for point in points:
-                listed[point.name] = (*listed.get(point.name, ()), point)
-            self._listed = listed
+            self._listed = self._read(anew=False)
         return self._listed
 
+    def _read_anew(self) -> None:
+        """Read what is installed, and not what a process remembers of it."""
+        self._listed = self._read(anew=True)
+
+    def _read(self, *, anew: bool) -> dict[str, tuple[EntryPoint, ...]]:
+        points = self._given
+        if points is None:
+            with _reading():
+                points = announced(GROUP, anew=anew)
+        listed: dict[str, tuple[EntryPoint, ...]] = {}
+        for point in points:
+            listed[point.name] = (*listed.get(point.name, ()), point)
+        return listed
+
     def _plugin(self, name: str, role: str) -> _Plugin:
+        if name not in self._entries() and name not in self._loaded:
+            self._read_anew()
         points = self._entries().get(name, ())
         if len(points) > 1:
             raise DuplicatePluginError(name, [_owner(point)[0] for point in points])
@@ -475,7 +489,7 @@ class Registry:
         return UnknownBackendError(name, playing, role, hint)
 
     def _all(self) -> tuple[_Plugin | Unavailable, ...]:
-        return tuple(self._load(name) for name in self.names())
+        return tuple(self._load(name) for name in self._names())
 
     def _load(self, name: str) -> _Plugin | Unavailable:
         """Return a plugin's state, loading it if nobody has."""

@@ -118,7 +118,9 @@ def writing_nothing() -> Iterator[None]:
         _writes.reset(token)
 
 
-def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) -> Mapping[str, str]:
+def remembered(
+    question: str, ask: Callable[[], Answer], *, noted: bool = True, anew: bool = False
+) -> Mapping[str, str]:
     """Return the answer to a question, asking only if none is known that holds.
 
     Parameters
@@ -130,9 +132,11 @@ def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) 
     noted
         Whether the files count as read where somebody collects that (`trunnion.storage.stamps.witnessed`). Else it is
         an answer of which a process asks once what it uses often: two collections would differ by it.
+    anew
+        Whether to ask in any case, and to remember that instead.
     """
     key = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
-    known = _memory().get(key) or _load(key)
+    known = None if anew else _memory().get(key) or _load(key)
     found = None if known is None else known.looked_at()
     if known is None or found is None:
         if noted:
