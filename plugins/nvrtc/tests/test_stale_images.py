@@ -86,6 +86,22 @@ def test_a_header_that_changes_and_keeps_size_and_time(tmp_path: Path, option: s
     assert seen_so_far[0][1] != seen_so_far[1][1]
 
 
+@pytest.mark.parametrize(
+    ("source", "more"),
+    [
+        ("#define VALUE __TIME__[7]", {}),
+        ('#include "m.h"', {"includes": (("m.h", "#define VALUE __DATE__[0]"),)}),
+        ("", {"defines": (("VALUE", "__TIME__[0]"),)}),
+        ('#include "v.h"', {}),
+    ],
+)
+def test_the_time_of_a_compilation_is_never_kept(tmp_path: Path, source: str, more: dict[str, Any]) -> None:
+    (tmp_path / "v.h").write_text("#define VALUE __TIMESTAMP__[18]\n")
+    os.utime(tmp_path / "v.h", (1e9, 1e9))
+    wanted = request(tmp_path, source, **more)
+    assert NvrtcCompiler().environment(wanted) != NvrtcCompiler().environment(wanted)
+
+
 def test_what_the_environment_says_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NVRTC_TEST", "x")
     prints = {NvrtcCompiler().fingerprint()}

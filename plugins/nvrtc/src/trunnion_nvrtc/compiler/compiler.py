@@ -21,7 +21,7 @@ from trunnion.toolchain.device import device_arch
 from trunnion_nvrtc.compiler import linker
 from trunnion_nvrtc.compiler.cuda_part import CompiledPart, compile_part, part_headers
 from trunnion_nvrtc.compiler.device_runtime import device_runtime_digest
-from trunnion_nvrtc.compiler.headers import file_digest
+from trunnion_nvrtc.compiler.headers import file_digest, tells_time
 from trunnion_nvrtc.compiler.linker import LinkInput
 from trunnion_nvrtc.compiler.nvrtc import supported_archs
 from trunnion_nvrtc.compiler.program import build_id
@@ -123,8 +123,8 @@ class NvrtcCompiler(DeviceCompiler):
         -------
         dict[str, str]
             The SHA-256 of each header file that could be included, by path, and a value that never comes again if not
-            all are known; if code is linked the build of nvJitLink, and CUDA's device runtime; for ``device-debug`` the
-            working directory too.
+            all are known, or a macro such as ``__TIME__`` stands anywhere; if code is linked the build of nvJitLink, and
+            CUDA's device runtime; for ``device-debug`` the working directory too.
 
         Raises
         ------
@@ -142,6 +142,8 @@ class NvrtcCompiler(DeviceCompiler):
         if not all(headers.complete for headers in reached):
             # A macro names a header in a folder of too many: no key is the same twice, so no image is used again.
             found["headers that nobody can name"] = uuid.uuid4().hex
+        if any(tells_time(part.code) for part in cuda):
+            found["the time at which it is compiled"] = uuid.uuid4().hex
         if job.links:
             found["nvjitlink"] = linker.build_id()
             found["libcudadevrt.a"] = device_runtime_digest()

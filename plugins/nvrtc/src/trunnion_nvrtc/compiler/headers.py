@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import time
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,7 @@ __all__ = [
     "host_headers",
     "needs_toolkit",
     "reachable_headers",
+    "tells_time",
     "toolkit_directories",
 ]
 
@@ -34,6 +37,7 @@ _LIBRARIES = ("cudart", "cccl")
 _LIBRARY_FOLDER = "cccl"
 _MOST_FILES = 2000
 _MOST_BYTES = 64 << 20
+_TIME = re.compile(rb"__(?:DATE|TIME|TIMESTAMP)__")
 _SETTLED = 2_000_000_000
 """How long ago a file must have changed, in nanoseconds, for another change to show in its stamp: file systems count in
 as much as two seconds."""
@@ -147,6 +151,8 @@ def reachable_headers(
 def file_digest(path: str, version: Stamp) -> str:
     """Return the SHA-256 of a header file; the reason if it cannot be read, which may change too.
 
+    With it stands a value that never comes again where the file has a macro that is the time.
+
     Parameters
     ----------
     path
@@ -154,7 +160,13 @@ def file_digest(path: str, version: Stamp) -> str:
     version
         Its version, as `ReachableHeaders` has it: one that has settled is read once in a process.
     """
-    return _known_digest(path, version) if _settled(version) else _digest(path)
+    digest, tells_time = _known_digest(path, version) if _settled(version) else _digest(path)
+    return f"{digest} at {uuid.uuid4().hex}" if tells_time else digest
+
+
+def tells_time(code: DeviceCode) -> bool:
+    """Whether a source, or a header in memory, has a macro that is the time at which it is compiled, or its file's."""
+    return any(map(_TIME.search, _own_texts(code)))
 
 
 def _settled(version: Stamp) -> bool:
@@ -321,16 +333,17 @@ def _may_paste_file(path: str, _version: Stamp) -> bool:
 
 
 @functools.lru_cache(maxsize=8192)
-def _known_digest(path: str, _version: Stamp) -> str:
+def _known_digest(path: str, _version: Stamp) -> tuple[str, bool]:
     return _digest(path)
 
 
-def _digest(path: str) -> str:
+def _digest(path: str) -> tuple[str, bool]:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - as above
-            return hashlib.sha256(file.read()).hexdigest()
+            data = file.read()
     except OSError as error:
-        return f"not readable: {error.strerror}"
+        return f"not readable: {error.strerror}", False
+    return hashlib.sha256(data).hexdigest(), _TIME.search(data) is not None
 
 
 def _read(path: str) -> bytes:
