@@ -123,8 +123,8 @@ class NvrtcCompiler(DeviceCompiler):
         -------
         dict[str, str]
             The SHA-256 of each header file that could be included, by path, and a value that never comes again if not
-            all are known, or a macro such as ``__TIME__`` stands anywhere; if code is linked the build of nvJitLink, and
-            CUDA's device runtime; for ``device-debug`` the working directory too.
+            all are known, or a macro such as ``__TIME__`` stands anywhere; if code is linked the build of nvJitLink,
+            and CUDA's device runtime; for ``device-debug`` the working directory too.
 
         Raises
         ------
