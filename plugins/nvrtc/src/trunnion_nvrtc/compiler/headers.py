@@ -122,7 +122,7 @@ class ReachableHeaders:
     def fresh_digests(self) -> tuple[str, ...]:
         """Return the digest of each file that changed just now: another change might not show in its version."""
         pairs = zip(self.files, self.versions, strict=True)
-        return tuple(_digest(path) for path, version in pairs if not _settled(version))
+        return tuple(_digest(path)[0] for path, version in pairs if not _settled(version))
 
 
 def reachable_headers(
