@@ -483,6 +483,7 @@ def test_the_parts_that_are_here_are_verified_without_the_others(written):
     good = ampere.read_bytes()
     ampere.unlink()
     (absent,) = bundle.verify_present()
+    assert (absent,) == bundle.absent_parts()
     assert (absent.file, absent.part, absent.programs) == (ampere.name, AMPERE, tuple(bundle))
     with pytest.raises(ArtifactError, match="is not here"):
         bundle.verify()
@@ -942,11 +943,12 @@ def test_the_name_of_another_bundle_s_part_is_not_taken(written):
     assert part.read_bytes() == before
 
 
-def test_bytes_of_a_part_that_are_no_artifact_s_are_its_own_too(written):
+@pytest.mark.parametrize("ask", [Bundle.files, Bundle.verify, Bundle.verify_present])
+def test_bytes_of_a_part_that_are_no_artifact_s_are_its_own_too(written, ask):
     part = part_of(written, AMPERE)
     part.write_bytes(part.read_bytes()[:-1] + b"X")
     with pytest.raises(CorruptArtifactError, match="another one than it is named by"):
-        Bundle.open(written).files()
+        ask(Bundle.open(written))
 
 
 def test_a_bundle_is_one_thing_of_the_process(written):

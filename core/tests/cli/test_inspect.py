@@ -68,6 +68,10 @@ def test_a_bundle_is_told_with_what_it_lacks_here(
     assert run(["inspect", str(place)]) == 0
     assert index.digest in capsys.readouterr().out.replace("\n", "")
     assert "give no options" in inspect(capsys, str(place), "--compile", status=1)["error"]["message"]
+    part = place.with_name(row["part"])
+    part.unlink()
+    (row,) = inspect(capsys, str(place))["variants"]
+    assert row["lacks"][-1] == f"{part.name}, which is not here"
 
 
 @pytest.mark.parametrize("name", examples.EXAMPLES)

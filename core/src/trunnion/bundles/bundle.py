@@ -39,10 +39,11 @@ from trunnion.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
+    from io import BufferedReader
     from os import PathLike
     from pathlib import Path
     from types import TracebackType
-    from typing import IO, Any, NoReturn, Self
+    from typing import Any, NoReturn, Self
 
     from trunnion.contract.runtime import Runtime
     from trunnion.signing.keys import PublicKey
@@ -275,8 +276,16 @@ class Bundle(Mapping[str, CompiledProgram]):
         with self._opened(place) as data:
             yield from artifacts_in(data, self.index.parts[place], variants)
 
+    def _artifacts_of_whole(self, place: str, variants: Iterable[Variant]) -> Iterator[Artifact]:
+        """Yield the same, after every byte of the part is verified, those between its artifacts too."""
+        part = self.index.parts[place]
+        with self._opened(place) as data:
+            check_part_name(part.file, hashlib.file_digest(data, "sha256").hexdigest())
+            data.seek(0)
+            yield from artifacts_in(data, part, variants)
+
     @contextmanager
-    def _opened(self, place: str) -> Iterator[IO[bytes]]:
+    def _opened(self, place: str) -> Iterator[BufferedReader]:
         part = self.index.parts[place]
         file = self.file.with_name(part.file)
         try:
@@ -291,7 +300,7 @@ class Bundle(Mapping[str, CompiledProgram]):
             raise unreadable(file, error) from error
 
     def verify(self) -> None:
-        """Verify every byte of every artifact in the bundle, and that variants of one program are called alike.
+        """Verify every byte of the bundle, and that variants of one program are called alike.
 
         Raises
         ------
@@ -300,7 +309,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         ProgramError
             If variants of a program take different parameters.
         """
-        self._verify(self._artifacts)
+        self._verify(self._artifacts_of_whole)
 
     def verify_present(self) -> tuple[AbsentPart, ...]:
         """Verify as `verify` does what lies in the parts that are here, of which there is one at least.
@@ -315,12 +324,22 @@ class Bundle(Mapping[str, CompiledProgram]):
         ArtifactError, CorruptArtifactError, ProgramError
             As `verify` does; `ArtifactError` too if no part is here.
         """
-        absent = tuple(filter(None, map(self._absent, self.index.parts)))
+        absent = self.absent_parts()
         if len(absent) == len(self.index.parts):
             self.verify()  # which names the first of them
             return ()
-        self._verify(self._artifacts, {one.part for one in absent})
+        self._verify(self._artifacts_of_whole, {one.part for one in absent})
         return absent
+
+    def absent_parts(self) -> tuple[AbsentPart, ...]:
+        """Return the parts that do not lie beside the index; nothing is read.
+
+        Raises
+        ------
+        ArtifactError
+            If the system does not say whether one does.
+        """
+        return tuple(filter(None, map(self._absent, self.index.parts)))
 
     def _absent(self, place: str) -> AbsentPart | None:
         """Return a part if there is nothing of its name; a link that leads nowhere is no part left at home."""
@@ -351,7 +370,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         for place, part in self.index.parts.items():
             with self._opened(place) as data:
                 parts[part.file] = data.read(part.size)
-            check_part_name(part.file, parts[part.file])
+            check_part_name(part.file, hashlib.sha256(parts[part.file]).hexdigest())
 
         def artifacts(place: str, variants: Iterable[Variant]) -> Iterator[Artifact]:
             part = self.index.parts[place]

@@ -199,8 +199,8 @@ def is_part_name(name: str) -> bool:
     return bool(_PART_NAME.search(name))
 
 
-def check_part_name(name: str, data: bytes) -> None:
-    """Refuse the bytes of a part whose digest is not the one that its name begins with, if it is named by one.
+def check_part_name(name: str, digest: str) -> None:
+    """Refuse a part whose SHA-256, in hex, is not the one that its name has the beginning of, if it is named by one.
 
     Between its artifacts an archive has bytes that no manifest says anything of.
 
@@ -209,7 +209,7 @@ def check_part_name(name: str, data: bytes) -> None:
     CorruptArtifactError
         If it is another.
     """
-    digest = hashlib.sha256(data).hexdigest()[:_NAMED_DIGITS]
+    digest = digest[:_NAMED_DIGITS]
     if is_part_name(name) and not name.endswith(f".{digest}{BUNDLE_SUFFIX}"):
         raise CorruptArtifactError(name, f"has the digest {digest}…, another one than it is named by")
 

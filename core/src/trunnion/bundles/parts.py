@@ -15,6 +15,7 @@ from trunnion.errors import CorruptArtifactError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from io import BufferedReader
     from pathlib import Path
 
     from trunnion.bundles.index import Part, Variant
@@ -47,7 +48,7 @@ def write_part(out: IO[bytes], artifacts: Iterable[Artifact]) -> None:
 
 
 @contextmanager
-def opened_part(file: Path, part: Part) -> Iterator[IO[bytes]]:
+def opened_part(file: Path, part: Part) -> Iterator[BufferedReader]:
     """Open an archive, or what it is a link to: whoever owns it, the index says what each byte of an artifact must be.
 
     Parameters

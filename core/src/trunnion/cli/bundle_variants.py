@@ -23,9 +23,10 @@ def variants_in(index: Index) -> list[dict[str, Any]]:
 
 
 def variants_here(bundle: Bundle) -> list[dict[str, Any]]:
-    """Return these rows with what each lacks on device 0 and this machine; nothing of it is read."""
+    """Return these rows with what each lacks on device 0 and this machine, its part too; nothing of it is read."""
+    absent = {part.part: [f"{part.file}, which is not here"] for part in bundle.absent_parts()}
     return [
-        {**_row(bundle.index, name, fit.variant), "lacks": list(fit.lacks)}
+        {**_row(bundle.index, name, fit.variant), "lacks": [*fit.lacks, *absent.get(fit.variant.part, ())]}
         for name in bundle
         for fit in bundle.fits(name)
     ]
