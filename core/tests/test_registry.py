@@ -507,3 +507,14 @@ def test_what_the_system_refuses_while_a_hint_is_sought_is_typed(monkeypatch: py
     monkeypatch.setattr(importlib.metadata, "distributions", refuse)
     with pytest.raises(DeviceRequirementError, match=r"Too many open files.*ulimit -n"):
         Registry([]).backend("nowhere")
+
+
+def test_a_plugin_that_is_uninstalled_while_all_are_loaded_hurts_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = Registry()
+    names = registry.names()
+    monkeypatch.setattr(Registry, "_names", lambda _: ("vanished", *names))
+    assert {spec.name for spec in registry.backends()} <= set(names)
+    (gone,) = (one for one in registry.unavailable() if one.name == "vanished")
+    assert "uninstalled" in gone.reason

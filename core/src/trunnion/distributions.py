@@ -68,9 +68,8 @@ def announced(group: str, *, anew: bool = False) -> tuple[EntryPoint, ...]:
     if folders is None:
         return tuple(metadata.entry_points(group=group))
     own = _own(folder for folder, _ in folders)
-    said = _installed_in(
-        own, group, anew=anew
-    )  # as it is now: who is installed may announce something else since
+    # As it is now: who is installed may announce something else since.
+    said = _installed_in(own, group, anew=anew)
     known, found, made = json.loads(said[_POINTS]), list[Any](), _point_class()
     for place in _names_in(folders, said).values():
         if place in known:

@@ -496,7 +496,9 @@ class Registry:
         known = self._loaded.get(name)
         if known is not None:
             return known
-        points = self._entries()[name]
+        points = self._entries().get(name, ())
+        if not points:
+            return Unavailable(name, "unknown", "", "it was uninstalled a moment ago", "")
         if len(points) > 1:
             error = DuplicatePluginError(name, [_owner(point)[0] for point in points])
             failure = Unavailable(name, " and ".join(error.distributions), "", str(error), "")

@@ -160,8 +160,8 @@ def file_digest(path: str, version: Stamp) -> str:
     version
         Its version, as `ReachableHeaders` has it: one that has settled is read once in a process.
     """
-    digest, tells_time = _known_digest(path, version) if _settled(version) else _digest(path)
-    return f"{digest} at {uuid.uuid4().hex}" if tells_time else digest
+    digest, timed = _known_digest(path, version) if _settled(version) else _digest(path)
+    return f"{digest} at {uuid.uuid4().hex}" if timed else digest
 
 
 def tells_time(code: DeviceCode) -> bool:
