@@ -24,11 +24,11 @@ from mutation_trials.draw import drawn, rules
 from mutation_trials.judge import Verdict
 from mutation_trials.mutant import Mutant
 from mutation_trials.reach import Reach
-from mutation_trials.results import Results, reasons
+from mutation_trials.results import Reason, Results, reasons
 from mutation_trials.scope import BACKENDS, ROOT, STARTS_PROCESSES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 HERE = Path(__file__).parent
 SPARE = 3  # so many times more are drawn than shall count
@@ -45,6 +45,7 @@ def main() -> int:
     records = Records(options.folder / f"verdicts-{now}.jsonl")
     if options.keep:
         _keep(options.folder, records)
+    known = reasons((HERE / "reasons.json").read_text("utf-8"))
     tried = []
     with contextlib.ExitStack() as stack:
         shards = [
@@ -52,7 +53,7 @@ def main() -> int:
         ]
         for language, mutants in samples.items():
             if not options.again:
-                _assume(mutants, records)
+                _assume(mutants, known, records)
             baselines = {one: _baseline(options, one, now, shards) for one in BACKENDS[language]}
             reach = {}
             if language == "python":
@@ -68,7 +69,7 @@ def main() -> int:
         "hypothesis": metadata.version("hypothesis"),
     }
     _say(f"{time.monotonic() - start:.0f} s")
-    return _write(options, Results(tried, reasons((HERE / "reasons.json").read_text("utf-8"))), about)
+    return _write(options, Results(tried, known), about)
 
 
 def _options() -> argparse.Namespace:
@@ -135,15 +136,15 @@ def _keep(folder: Path, records: Records) -> None:
                 records.add(verdict)
 
 
-def _assume(mutants: Sequence[Mutant], records: Records) -> None:
+def _assume(mutants: Sequence[Mutant], known: Iterable[Reason], records: Records) -> None:
     """Take those for survivors that somebody gave a reason for, whatever laws say of them now.
 
     Survivors take nine tenths of the time, since every law is asked; a law that kills one by now only makes the score
     better than what is said.
     """
-    known = {(row.path, row.before, row.after) for row in reasons((HERE / "reasons.json").read_text("utf-8"))}
+    explained = {(row.path, row.before, row.after) for row in known}
     for mutant in mutants:
-        if (mutant.path, mutant.before, mutant.after) in known:
+        if (mutant.path, mutant.before, mutant.after) in explained:
             records.assume(Verdict(id=mutant.id, status="survived", text="not tried: its reason is known"))
 
 

@@ -116,13 +116,20 @@ def test_an_artifact_is_taken_as_it_is_beside_a_program(tmp_path: Path, place: P
     ]
 
 
+def broken_program(folder: Path, source: str, language: str = "cuda") -> str:
+    """Write a program of a source that no compiler takes; return its file."""
+    builder = ProgramBuilder("broken", DeviceCode(language, source))
+    builder.launch("k", (), 1, 1)
+    file = folder / "broken.json"
+    file.write_text(builder.build().to_json())
+    return str(file)
+
+
 def test_what_cannot_be_built_is_told_and_nothing_is_written(
     tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    builder = ProgramBuilder("broken", DeviceCode("cuda", 'extern "C" __global__ void k() { no; }'))
-    builder.launch("k", (), 1, 1)
-    (tmp_path / "broken.json").write_text(builder.build().to_json())
-    words = [str(tmp_path / "broken.json"), "vector_add", "--target", "sm_90a", "--backend", "nvrtc"]
+    file = broken_program(tmp_path, 'extern "C" __global__ void k() { no; }')
+    words = [file, "vector_add", "--target", "sm_90a", "--backend", "nvrtc"]
     assert main(["build", *words, "-o", str(place), "--json"]) == 1
     (error,) = json.loads(capsys.readouterr().out)["errors"]
     assert error["type"] == "CompileError"
@@ -138,11 +145,9 @@ def test_what_cannot_be_built_is_told_and_nothing_is_written(
 def test_what_a_compiler_says_for_every_target_is_told_once(
     tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str], broken: str
 ) -> None:
-    builder = ProgramBuilder("broken", DeviceCode("cuda", f'extern "C" __global__ void k() {{ {broken} }}'))
-    builder.launch("k", (), 1, 1)
-    (tmp_path / "broken.json").write_text(builder.build().to_json())
+    file = broken_program(tmp_path, f'extern "C" __global__ void k() {{ {broken} }}')
     pairs = [(by, arch) for by in ("nvrtc", "tvm_ffi") for arch in ("sm_90", "sm_90a", "sm_80")]
-    words = [str(tmp_path / "broken.json"), "-o", str(place), "--backend", "nvrtc", "--backend", "tvm_ffi"]
+    words = [file, "-o", str(place), "--backend", "nvrtc", "--backend", "tvm_ffi"]
     words += ["--target", "sm_90", "--target", "sm_90a", "--target", "sm_80", "--jobs", "1"]
     assert main(["build", *words]) == 1
     told = capsys.readouterr().err
@@ -163,10 +168,7 @@ def test_what_differs_between_targets_is_told_of_each(
   older;
 #endif
 }"""
-    builder = ProgramBuilder("broken", DeviceCode("cuda", source))
-    builder.launch("k", (), 1, 1)
-    (tmp_path / "broken.json").write_text(builder.build().to_json())
-    words = [str(tmp_path / "broken.json"), "-o", str(place), "--backend", "nvrtc", "--jobs", "1"]
+    words = [broken_program(tmp_path, source), "-o", str(place), "--backend", "nvrtc", "--jobs", "1"]
     assert main(["build", *words, "--target", "sm_90", "--target", "sm_80", "--target", "sm_86"]) == 1
     told = capsys.readouterr().err
     assert (told.count('"hopper" is undefined'), told.count('"older" is undefined')) == (1, 1)
@@ -175,10 +177,8 @@ def test_what_differs_between_targets_is_told_of_each(
 def test_a_target_that_is_compiled_for_with_other_options_is_told_with_them(
     tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    builder = ProgramBuilder("broken", DeviceCode("c++", "#include <trunnion/block.h>\nno;"))
-    builder.launch("k", (), 1, 1)
-    (tmp_path / "broken.json").write_text(builder.build().to_json())
-    words = [str(tmp_path / "broken.json"), "-o", str(place), "--backend", "tvm_ffi", "--jobs", "1"]
+    file = broken_program(tmp_path, "#include <trunnion/block.h>\nno;", "c++")
+    words = [file, "-o", str(place), "--backend", "tvm_ffi", "--jobs", "1"]
     assert main(["build", *words, "--target", "cpu:x86-64-v2", "--target", "cpu:x86-64-v3"]) == 1
     told = capsys.readouterr().err
     assert told.count("refused the source") == 1
