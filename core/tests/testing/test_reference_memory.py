@@ -166,7 +166,19 @@ def test_destinations_that_share_memory():
     assert isinstance(told(build, out=apart, device=0), Expected)
     refused = told(build, out=(tensor((2,)), tensor((3,), address=0x10002)), device=0)
     assert isinstance(refused, Refused)
-    assert refused.explains(ArgumentValueError("e", "memory of 'o'", "memory of its own"))
+    assert refused.explains(ArgumentValueError("e", "memory of 'o'", "memory of its own", "out[1]"))
+    assert not refused.explains(ArgumentValueError("e", "memory of 'o'", "memory of its own", "out"))
+
+
+def test_a_wrong_destination_is_placed():
+    def build(p):
+        p.output("o", "float16", (2,))
+        p.launch("k", (), grid=1, block=1)
+
+    refused = told(build, out=(tensor((3,)),), device=0)
+    assert isinstance(refused, Refused)
+    assert refused.explains(ArgumentValueError("o", "shape (3,)", "(2,)", "out"))
+    assert not refused.explains(ArgumentValueError("o", "shape (3,)", "(2,)"))
 
 
 def test_a_moved_address_lies_within_what_the_memory_spans():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion import sim
 from trunnion.contract.compiler import ImageKernel
-from trunnion.errors import ParameterMismatchError, UnsupportedFeatureError
+from trunnion.errors import ArtifactError, ParameterMismatchError, UnsupportedFeatureError
 from trunnion.image import pack_parameters
 from trunnion.image.cubin import read_cubin
 from trunnion.model.capability import Capability
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.compiler import DeviceImage
+    from trunnion.contract.runtime import Runtime
     from trunnion.contract.source import GeneratedSource
     from trunnion.model.plan import LaunchPlan
 
@@ -138,6 +139,18 @@ class _Guessing(Changed):
         return built
 
 
+class _Untyped(Changed):
+    """An adapter that tells of an artifact which it cannot load by an error of Python's."""
+
+    def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
+        """Load."""
+        try:
+            loaded: LoadedProgram = self._true.load(artifact, runtime)
+        except ArtifactError as error:
+            raise ValueError(str(error)) from error
+        return loaded
+
+
 # Side by side -------------------------------------------------------------------------------------------------------
 
 
@@ -212,6 +225,13 @@ BUILD_SABOTEURS: tuple[Saboteur, ...] = (
     saboteur("counting", "Numbers its artifacts.", "B2", stage="binding", adapter=_Counting),
     saboteur("asking", "Asks the driver when it builds.", "B4", stage="binding", adapter=_Asking),
     saboteur("guessing", "Searches for kernels.", "B3", stage="binding", adapter=_Guessing),
+    saboteur(
+        "untyped",
+        "Cannot load, and says so in an error of Python's.",
+        "B5",
+        stage="binding",
+        adapter=_Untyped,
+    ),
     saboteur(
         "closing-together",
         "Closes all programs at once.",

@@ -396,6 +396,9 @@ class Problem:
     words: tuple[str, ...] = ()
     """What the error must say: one word for each rule that its tensor map breaks, since all of them are named."""
 
+    places: tuple[str, ...] = ()
+    """Where the argument stands in the call, one of which the error says (`ArgumentError.place`); empty: unasked."""
+
     def explains(self, error: TrunnionError) -> bool:
         """Whether an error reports this problem."""
         named = (
@@ -403,7 +406,8 @@ class Problem:
             or getattr(error, "argument", getattr(error, "symbol", None)) in self.arguments
         )
         said = all(any(word in one for one in getattr(error, "broken", ())) for word in self.words)
-        return isinstance(error, self.errors) and named and said
+        placed = not self.places or getattr(error, "place", "") in self.places
+        return isinstance(error, self.errors) and named and said and placed
 
 
 @dataclass(frozen=True, slots=True)

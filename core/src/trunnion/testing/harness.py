@@ -67,7 +67,7 @@ class Sabotage:
     """Changes who writes the source."""
 
     adapter: Callable[[KernelAdapter], KernelAdapter] = _same
-    """Changes who builds the artifact."""
+    """Changes who builds the artifact, and loads it."""
 
     runtime: Callable[[Runtime], Runtime] = _same
     """Changes what the launcher asks the tensor library."""
@@ -210,7 +210,8 @@ class Harness:
         TrunnionError
             Whatever the backend refuses with.
         """
-        return self.sabotage.loaded(self.adapter.load(artifact, self.sabotage.runtime(self.machine.runtime)))
+        adapter = self.sabotage.adapter(self.adapter)
+        return self.sabotage.loaded(adapter.load(artifact, self.sabotage.runtime(self.machine.runtime)))
 
     def open(self, program: KernelProgram, image: DeviceImage | None = None) -> LoadedProgram:
         """Build a program, and make it callable in the harness's way; whoever calls this closes it.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from trunnion import sim
 from trunnion.errors import ArgumentError, DriverError
 from trunnion.sim.objects import CaptureMode
+from trunnion.sim.status import Refusal
 from trunnion.sim.trace import Launched
 from trunnion.testing.saboteur import Changed, Saboteur, Swallowing, saboteur
 
@@ -339,6 +340,51 @@ class _PreparedByTheGraph(_PreparedInACapture):
         preparing.enter_context(simulator.intercept("cuMemcpyHtoDAsync", captured))
 
 
+def _breaks_captures(true: LoadedProgram) -> LoadedProgram:
+    """Load as what no capture allows, whosever it is."""
+    if simulator := sim.active():
+        with suppress(Refusal):
+            simulator.state.captures.check_unsafe(simulator.state.thread(), "cuLibraryLoadData")
+    return true
+
+
+class _UnwaitedInACapture(Changed):
+    """A loaded program that takes it for waiting where a capture lets it wait for nothing."""
+
+    def close(self) -> None:
+        """Unload."""
+
+        def unwaited(proceed: Callable[..., None], *arguments: Any) -> None:
+            with suppress(Refusal):
+                proceed(*arguments)
+
+        with ExitStack() as closing:
+            if simulator := sim.active():
+                closing.enter_context(simulator.intercept("cuCtxSynchronize", unwaited))
+            self._true.close()
+
+
+class _ClosedOnceCalled(Changed):
+    """A loaded program that nobody can close who never called it."""
+
+    _called = False
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        self._called = True
+        return self._true.call(*args, **how)
+
+    def bind(self, *args: Any, **how: Any) -> Any:
+        """Check."""
+        self._called = True
+        return self._true.bind(*args, **how)
+
+    def close(self) -> None:
+        """Unload."""
+        if self._called:
+            self._true.close()
+
+
 def _saboteur(name: str, what: str, laws: str, loaded: Callable[[LoadedProgram], Any]) -> Saboteur:
     return saboteur(name, what, *laws.split(), stage="lifecycle", loaded=loaded)
 
@@ -367,5 +413,8 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("first-to-blame", "Blames the first tensor for another's device.", "A1", _FirstToBlame),
     _saboteur("prepared-in-a-capture", "Prepares in a capture.", "G2", _PreparedInACapture),
     _saboteur("prepared-by-the-graph", "Writes to variables in a capture.", "G2", _PreparedByTheGraph),
+    _saboteur("breaks-captures", "Loads as what no capture allows.", "G4", _breaks_captures),
+    _saboteur("unwaited-in-a-capture", "Unloads what it could not wait for.", "G5", _UnwaitedInACapture),
+    _saboteur("closed-once-called", "Closes only what was called.", "C7", _ClosedOnceCalled),
 )
 """The saboteurs."""

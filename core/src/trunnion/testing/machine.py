@@ -235,7 +235,9 @@ def shorten(tensor: Any) -> None:
 _TARGET = Target("cuda", "sm_90a")
 
 
-def synthetic_image(program: KernelProgram, target: Target = _TARGET) -> DeviceImage:
+def synthetic_image(
+    program: KernelProgram, target: Target = _TARGET, *, map_alignment: int | None = None
+) -> DeviceImage:
     """Return an image whose kernels take what the program passes, as the oracle lays it out.
 
     Parameters
@@ -244,10 +246,12 @@ def synthetic_image(program: KernelProgram, target: Target = _TARGET) -> DeviceI
         The program.
     target
         What the image shall be for.
+    map_alignment
+        How its tensor maps are aligned, in bytes; see `trunnion.testing.reference.parameter_layouts`.
     """
     kernels = [
         ImageKernel(name, f"kernel_{index}", pack_parameters(layout, target.arch))
-        for index, ((name, _), layout) in enumerate(parameter_layouts(program).items())
+        for index, ((name, _), layout) in enumerate(parameter_layouts(program, map_alignment).items())
     ]
     synthetic = [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels]
     variables = [

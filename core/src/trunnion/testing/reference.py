@@ -150,11 +150,25 @@ def kernel_of(program: KernelProgram, launch: KernelLaunch) -> Kernel:
     return launch.kernel, next(place for place, part in enumerate(program.code) if part == launch.code)
 
 
-def parameter_layouts(program: KernelProgram) -> dict[Kernel, tuple[tuple[int, int], ...]]:
-    """Return what each kernel is given, in the order of first launches: size and alignment in bytes by ordinal."""
+def parameter_layouts(
+    program: KernelProgram, map_alignment: int | None = None
+) -> dict[Kernel, tuple[tuple[int, int], ...]]:
+    """Return what each kernel is given, in the order of first launches: size and alignment in bytes by ordinal.
+
+    Parameters
+    ----------
+    program
+        The program.
+    map_alignment
+        That of a tensor map, where it is another than here: CUDA 13 aligns ``CUtensorMap`` to 128 bytes.
+    """
     found: dict[Kernel, tuple[tuple[int, int], ...]] = {}
     for launch in program.launches:
-        layout = tuple(map(size_and_alignment, launch.args))
+        layout = tuple(
+            (size, map_alignment if map_alignment and isinstance(argument, TensorMap) else alignment)
+            for argument in launch.args
+            for size, alignment in (size_and_alignment(argument),)
+        )
         found.setdefault(kernel_of(program, launch), layout)
     return found
 

@@ -113,10 +113,14 @@ class Reading:
             )
 
     def refuse(
-        self, errors: tuple[type[TrunnionError], ...], arguments: tuple[str, ...] | None, reason: str
+        self,
+        errors: tuple[type[TrunnionError], ...],
+        arguments: tuple[str, ...] | None,
+        reason: str,
+        places: tuple[str, ...] = (),
     ) -> None:
         """Record a problem."""
-        self.problems.append(Problem(errors, arguments, reason))
+        self.problems.append(Problem(errors, arguments, reason, places=places))
 
     def value(self, expr: Expr, what: str) -> int | None:
         """Return an expression's value, or None once the reason why it has none is recorded."""
@@ -148,17 +152,17 @@ class Reading:
             self.tensors[param.name] = given
             self._check_memory(param, given)
 
-    def _check_memory(self, param: TensorParam, given: TensorFacts) -> None:
-        empty = given.is_empty
+    def _check_memory(self, param: TensorParam, given: TensorFacts, places: tuple[str, ...] = ()) -> None:
+        blamed, empty = (param.name,), given.is_empty
         if given.short:
-            self.refuse(_VALUE + _TYPE, (param.name,), "a tensor that is longer than its storage")
+            self.refuse(_VALUE + _TYPE, blamed, "a tensor that is longer than its storage", places)
         alignment = param.alignment or bytes_per_element(param.dtype.name)
         if given.address == 0 and not empty:
-            self.refuse(_TYPE, (param.name,), "elements at the null address")
+            self.refuse(_TYPE, blamed, "elements at the null address", places)
         if given.address % alignment:
-            self.refuse(_VALUE, (param.name,), f"address {given.address:#x}, not a multiple of {alignment}")
+            self.refuse(_VALUE, blamed, f"address {given.address:#x}, not a multiple of {alignment}", places)
         if param.strides is None and not empty and not _is_row_major(given):
-            self.refuse(_VALUE, (param.name,), f"strides {given.strides} for shape {given.shape}")
+            self.refuse(_VALUE, blamed, f"strides {given.strides} for shape {given.shape}", places)
 
     def _read_value(self, param: Param, given: object) -> None:
         try:
@@ -278,19 +282,25 @@ class Reading:
         self._check_overlaps()
 
     def _check_destination(self, output: TensorParam, given: object) -> None:
+        blamed, places = (output.name,), self._places(output.name)
         if not isinstance(given, TensorFacts):
-            self.refuse(_TYPE, (output.name,), "not a tensor")
+            self.refuse(_TYPE, blamed, "not a tensor", places)
             return
         if given.dtype != output.dtype.name:
-            self.refuse(_TYPE, (output.name,), f"a tensor of {given.dtype}")
+            self.refuse(_TYPE, blamed, f"a tensor of {given.dtype}", places)
         if given.lazy:
-            self.refuse(_TYPE, (output.name,), "a lazy tensor")
+            self.refuse(_TYPE, blamed, "a lazy tensor", places)
         if given.shape != self.output_shapes[output.name]:
-            self.refuse(_VALUE, (output.name,), f"shape {given.shape}")
+            self.refuse(_VALUE, blamed, f"shape {given.shape}", places)
         if given.device != self.device:
-            self.refuse(_VALUE, (output.name,), f"a tensor on {given.device}")
+            self.refuse(_VALUE, blamed, f"a tensor on {given.device}", places)
         self.destinations[output.name] = given
-        self._check_memory(output, given)
+        self._check_memory(output, given, places)
+
+    def _places(self, *outputs: str) -> tuple[str, ...]:
+        """Return where a call says the destinations of some outputs: a single one is ``out=`` itself."""
+        names = [output.name for output in self.program.signature.outputs]
+        return tuple("out" if len(names) == 1 else f"out[{names.index(name)}]" for name in outputs)
 
     def _check_overlaps(self) -> None:
         """Two outputs cannot share memory; an output may be an input as well, which kernels do in place."""
@@ -298,7 +308,8 @@ class Reading:
             if all(_end(facts) > facts.address for _, facts in (one, other)) and (
                 one[1].address < _end(other[1]) and other[1].address < _end(one[1])
             ):
-                self.refuse(_VALUE, (one[0], other[0], "out"), "destinations that share memory")
+                places = self._places(one[0], other[0])
+                self.refuse(_VALUE, (one[0], other[0], "out"), "destinations that share memory", places)
 
 
 def _end(facts: TensorFacts) -> int:

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = ["DescribedMap", "described_maps"]
 
+_SPANS: Final = {
+    "32B": 32,
+    "64B": 64,
+    **dict.fromkeys(("128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B"), 128),
+}
+"""How many bytes of a box a swizzle takes in its innermost dimension, by the swizzle."""
+
+_PACKED: Final = {
+    "16U4_ALIGN16B": ("NONE", "128B", "128B_ATOM_32B"),
+    "16U6_ALIGN16B": ("NONE", "128B", "128B_ATOM_32B", "128B_ATOM_64B"),
+}
+"""The swizzles that a packed element type allows (CUDA Driver API, ``cuTensorMapEncodeTiled``)."""
+
 _CORNERS: Final = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
 """The least and the greatest offset of a corner, by the rank."""
 
@@ -59,6 +72,7 @@ def described_maps(*, im2col: bool) -> Iterator[DescribedMap]:
     """
     yield from _boxes()
     yield from _steps()
+    yield from _swizzles()
     if im2col:
         yield from _corners()
         yield from _columns()
@@ -88,6 +102,20 @@ def _steps() -> Iterator[DescribedMap]:
         yield DescribedMap("tiled", (2, 300, 512), inner, broken)
     fields = {"box_dim": (8, 16), "element_strides": (1, 2)}
     yield DescribedMap("tiled", (300, 512), fields, "every element of the innermost dimension")
+
+
+def _swizzles() -> Iterator[DescribedMap]:
+    for swizzle, span in _SPANS.items():
+        for extent in (span, span + 16):
+            broken = _unless(extent == span, f"more than the swizzle's {span}")
+            yield DescribedMap("tiled", (300, 512), {"box_dim": (8, extent), "swizzle": swizzle}, broken)
+    for kind, allowed in _PACKED.items():
+        for swizzle in ("NONE", *(one for one, span in _SPANS.items() if span == max(_SPANS.values()))):
+            layout = {"dtype": kind, "shape": (Const(8), Const(128)), "strides": (Const(128), Const(1))}
+            broken = _unless(swizzle in allowed, "is asked for with data type")
+            yield DescribedMap(
+                "tiled", (300, 512), {"box_dim": (8, 128), "swizzle": swizzle, **layout}, broken
+            )
 
 
 def _corners() -> Iterator[DescribedMap]:

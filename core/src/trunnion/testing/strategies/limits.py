@@ -30,7 +30,7 @@ from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.strategies.wrong_values import wrong_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from trunnion.model.launch import Argument
     from trunnion.model.tensormap import TensorMap
@@ -516,6 +516,7 @@ def operations(draw: st.DrawFn) -> Series:
     return Series(_program(params, KernelLaunch("k", made, _ONES, _ONES)), calls)
 
 
+_Bounds = tuple[int, int]
 _ROWS: Final = 16
 _DIVIDING: Final = (Op.FLOORDIV, Op.MOD, Op.CEILDIV)
 _BITS: Final = (Op.AND, Op.OR, Op.XOR, Op.GCD, *_SHIFTING)
@@ -529,17 +530,19 @@ def narrow_operations(draw: st.DrawFn) -> Series:
     A constant moves the greatest or the least that each can be to the end of int8, or one beyond, and the calls have
     that: whoever proves from the bounds that it fits, and errs by one, passes another number.
     """
-    made, params, edges, inner = [], [], [], []
-    ops = choose(draw, (_NARROWED, _BITS))
-    for index in range(_ROWS):
-        op = choose(draw, ops)
-        a, b = _narrow(draw, f"a{index}"), _narrow(draw, f"b{index}", counts=op.shifts)
-        shifted, edge, other = _at_the_end(draw, binary(op, a, b), (a, b))
+    made: list[Expr] = []
+    params, edges, inner = [], [], []
+    for op, bounds, beyond, up in _narrowed(draw):
+        a, b = (
+            Symbol(f"{name}{len(made)}", min=low, max=high)
+            for name, (low, high) in zip("ab", bounds, strict=True)
+        )
+        shifted, edge, other = _at_the_end(binary(op, a, b), (a, b), beyond, up=up)
         made.append(shifted.cast("int8"))
         params += [ScalarParam(f"s{symbol.name}", dtype("int64"), symbol) for symbol in (a, b)]
         edges.append(edge)
         inner.append(other)
-    rows = [[*inner[:index], edges[index], *inner[index + 1 :]] for index in range(_ROWS)]
+    rows = [[*inner[:index], edge, *inner[index + 1 :]] for index, edge in enumerate(edges)]
     calls = tuple(CallSpec(args=tuple(number for pair in row for number in pair), device=0) for row in rows)
     return Series(_program(params, KernelLaunch("k", tuple(made), _ONES, _ONES)), calls)
 
@@ -548,14 +551,27 @@ _SIGNED: Final = ((-4, -1), (-6, 0), (-3, 2), (-1, 5), (0, 3), (1, 3))
 """Bounds of numbers of either sign and of both, with 0 and without. No divisor is 0 in every call, and with the last
 three no shift goes by less than 0 in every call."""
 
+_DIVISORS: Final = (
+    *(((-4, -1), (-2, 0), True), ((-2, 0), (-4, -1), True), ((2, 4), (0, 0), True), ((0, 0), (2, 4), True)),
+    *(((-6, 0), (-2, 0), False), ((-6, 0), (0, 3), False), ((1, 3), (-6, -4), True)),
+)
+"""Bounds of two numbers, and whether their greatest common divisor is the greatest that it can be: 0 divides nothing,
+and everything divides 0, whichever of the two may be it."""
 
-def _narrow(draw: st.DrawFn, name: str, *, counts: bool = False) -> Symbol:
-    low, high = choose(draw, _SIGNED[-3:] if counts else _SIGNED)
-    return Symbol(name, min=low, max=high)
+
+def _narrowed(draw: st.DrawFn) -> Iterator[tuple[Op, tuple[_Bounds, _Bounds], int, bool]]:
+    """Yield an operation, the bounds of its operands, how far beyond int8 it shall go, and to which end."""
+    ops = choose(draw, (_NARROWED, _BITS))
+    for _ in range(_ROWS):
+        op = choose(draw, ops)
+        bounds = choose(draw, _SIGNED), choose(draw, _SIGNED[-3:] if op.shifts else _SIGNED)
+        yield op, bounds, choose(draw, (1, 1, 0)), draw(st.booleans())
+    for first, second, up in _DIVISORS:
+        yield Op.GCD, (first, second), 1, up
 
 
 def _at_the_end(
-    draw: st.DrawFn, made: Expr, symbols: tuple[Symbol, Symbol]
+    made: Expr, symbols: tuple[Symbol, Symbol], beyond: int, *, up: bool
 ) -> tuple[Expr, tuple[int, int], tuple[int, int]]:
     """Return an expression moved to an end of int8, the numbers for which it lies there, and some for which it fits."""
     a, b = symbols
@@ -564,8 +580,7 @@ def _at_the_end(
         with suppress(UncomputableError):
             values[pair] = evaluate(made, dict(zip((a.name, b.name), pair, strict=True)))
     least, greatest = min(values.values()), max(values.values())
-    beyond = choose(draw, (1, 1, 0)) if least < greatest else 0
-    up = draw(st.booleans())
+    beyond = beyond if least < greatest else 0
     end, inside = (greatest, least) if up else (least, greatest)
     low, high = integer_range("int8")
     shift = high + beyond - greatest if up else low - beyond - least

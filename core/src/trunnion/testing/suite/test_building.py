@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,27 @@ from hypothesis import strategies as st
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
-from trunnion.errors import ArtifactError, DriverError, ParameterMismatchError, ProgramError
+from trunnion.errors import (
+    ArtifactError,
+    CorruptArtifactError,
+    DriverError,
+    ParameterMismatchError,
+    ProgramError,
+    TrunnionError,
+)
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.image.match import match_launches
+from trunnion.messages import shorten
 from trunnion.model.expr import Const
-from trunnion.testing.comparison import check_call
+from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.driverless import built_without_a_driver, files_of
+from trunnion.testing.expected import Refused
 from trunnion.testing.faults import asked
 from trunnion.testing.laws import ONE_WAY, law
 from trunnion.testing.machine import synthetic_image
+from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, programs, scenarios
+from trunnion.testing.suite.test_faults import unloading_all
 from trunnion.testing.ways import taken_up
 
 if TYPE_CHECKING:
@@ -60,9 +72,14 @@ def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
     """A kernel that takes other parameters than the program passes is refused at the build, by kernel and ordinal.
 
     One that was compiled for another block, for fewer threads or for another cluster is refused by the launch's field.
+    One whose tensor maps lie at multiples of 128 bytes, as CUDA 13 aligns them, takes what the program passes.
     """
     program = example[0].program
     image = synthetic_image(program)
+    wide = synthetic_image(program, map_alignment=128)
+    if wide != image:
+        with closing(harness.load(harness.build(program, wide))) as loaded:
+            check_call(harness, example[0], loaded)
     index = example[1] % len(image.kernels)
     _check_bounds(harness, program.plan(), image, index)
     kernel = image.kernels[index]
@@ -141,8 +158,13 @@ def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
 
 @law("B3", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)
 def unknown_kernels(harness: Harness, scenario: Scenario) -> None:
-    """A kernel is looked up by its exact name: an image without it is refused by the driver, never searched."""
+    """A kernel is looked up by its exact name: an image without it is refused by the driver, never searched.
+
+    One that a device compiler does not say to be there is refused at the build. Whatever the order in which it says
+    them, a launch is of its own kernel, or the build is refused.
+    """
     image = synthetic_image(scenario.program)
+    _check_said(harness, scenario, image)
     kernels = tuple(replace(kernel, symbol=kernel.symbol[:-1]) for kernel in image.kernels)
     artifact = harness.build(scenario.program, replace(image, kernels=kernels))
     try:
@@ -153,6 +175,94 @@ def unknown_kernels(harness: Harness, scenario: Scenario) -> None:
         return
     loaded.close()
     harness.violation("loaded an image that has no kernel of that name")
+
+
+def _check_said(harness: Harness, scenario: Scenario, image: DeviceImage) -> None:
+    """Build of images whose compilers say one kernel too few, and say them the other way round."""
+    *others, last = image.kernels
+    try:
+        harness.build(scenario.program, replace(image, kernels=tuple(others)))
+    except ProgramError as error:
+        named = shorten(last.name) in str(error)
+        harness.require(named, f"the error names another kernel than {last.name!a}: {error}")
+    else:
+        harness.violation(f"built of an image without kernel {last.name!a}")
+    try:
+        artifact = harness.build(scenario.program, replace(image, kernels=(last, *others)))
+    except ProgramError:
+        return
+    with closing(harness.load(artifact)) as loaded:
+        check_call(harness, scenario, loaded)
+
+
+@law(
+    "B5", given=lambda harness: st.tuples(scenarios(harness.capabilities), st.integers(0, 255)), ways=ONE_WAY
+)
+def damaged_artifacts(harness: Harness, example: tuple[Scenario, int]) -> None:
+    """What was saved and is not whole, or has more in it, is a CorruptArtifactError, and nothing of it is loaded.
+
+    A file with other bytes that the manifest names is a typed error, unless a call is right without it.
+    """
+    scenario, place = example
+    assume(not isinstance(expect(scenario.program, scenario.call.imagined()), Refused))
+    artifact = harness.build(scenario.program)
+    for damage in (_shortened, _flipped, _missing, _added):
+        with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
+            saved = Path(folder) / "artifact"
+            artifact.save(saved)
+            damage(saved, sorted(one.name for one in saved.iterdir()), place)
+            _check_damaged(harness, saved)
+    for name in artifact.files:
+        _check_strange(harness, scenario, artifact.including(name, b"none of its kind"))
+
+
+def _check_strange(harness: Harness, scenario: Scenario, artifact: Artifact) -> None:
+    """Require that an artifact of which a file is none of its kind is refused, or right, and leaves nothing loaded."""
+    with unloading_all(harness):
+        try:
+            loaded = harness.load(artifact)
+        except TrunnionError:
+            return
+        with closing(loaded):
+            facts, observed = harness.call(loaded, scenario.call)
+            expected = expect(scenario.program, facts)
+            if observed.error is None and not isinstance(expected, Refused):
+                check_expected(harness, scenario.program, facts, (expected, observed))
+
+
+def _check_damaged(harness: Harness, saved: Path) -> None:
+    """Require that what is not whole is not taken up."""
+    harness.simulator.clear_trace()
+    try:
+        taken_up(harness, saved).close()
+    except CorruptArtifactError:
+        harness.require(not harness.simulator.trace, f"the driver was asked for {harness.simulator.trace}")
+        return
+    harness.violation("took up an artifact that is not whole")
+
+
+def _shortened(saved: Path, names: list[str], place: int) -> None:
+    """Take the last byte of a file."""
+    file = saved / names[place % len(names)]
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def _flipped(saved: Path, names: list[str], place: int) -> None:
+    """Change a bit of a file."""
+    file = saved / names[place % len(names)]
+    data = bytearray(file.read_bytes())
+    data[place * 997 % len(data)] ^= 1 << place % 8
+    file.write_bytes(data)
+
+
+def _missing(saved: Path, names: list[str], place: int) -> None:
+    """Remove a file."""
+    (saved / names[place % len(names)]).unlink()
+
+
+def _added(saved: Path, names: list[str], place: int) -> None:
+    """Put something beside the files."""
+    (saved / f"{names[place % len(names)]}.more").write_bytes(b"more")
 
 
 @law("B4", given=lambda harness: programs(harness.capabilities), cost="toolchain", ways=ONE_WAY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,10 @@ from trunnion.sim.trace import AttributeSet, Captured, LibraryLoaded, LimitSet, 
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
-from trunnion.testing.observed import Observed, is_work
+from trunnion.testing.observed import Observed, is_work, observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.suite.test_histories import check_waits
 from trunnion.testing.suite.test_windows import windows_on_stream
 from trunnion.testing.ways import LOADS
 
@@ -175,3 +177,67 @@ def unprepared_captures(harness: Harness, scenario: Scenario) -> None:
 def windows_that_wait(harness: Harness, scenario: Scenario) -> None:
     """A call with a window of policy "stream", which waits for its kernel, is a CaptureError while it is captured."""
     _refuses_captures(harness, scenario)
+
+
+_MODES = ("global", "thread_local", "relaxed")
+
+
+def _beside_a_capture(harness: Harness) -> SearchStrategy[Any]:
+    """Return calls, and the device and the mode of the capture that somebody else has begun."""
+    return st.tuples(_to_prepare(harness), st.sampled_from((0, 1)), st.sampled_from(_MODES))
+
+
+@law("G4", given=_beside_a_capture, ways=LOADS)
+def captures_of_others(harness: Harness, example: tuple[Scenario, int, str]) -> None:
+    """While somebody else's stream is captured a program is loaded and launches, or says CaptureError.
+
+    The capture is none of its affair: it goes on, and nothing of the program is in its graph. Once it has ended the
+    program launches, whatever it said before.
+    """
+    (scenario, place, mode), simulator = example, harness.simulator
+    device = _expected(harness, scenario).device
+    artifact = harness.built(scenario.program)
+    given = harness.given(scenario.call, stream=simulator.new_stream(device))
+    facts, expected = harness.facts(given.args, out=given.out, device=given.device), None
+    with ExitStack() as until:
+        loaded = None
+        try:
+            with simulator.capture(simulator.new_stream(place), place, mode) as graph, suppress(CaptureError):
+                loaded = until.enter_context(closing(harness.take(scenario.program, artifact)))
+                facts, observed = harness.call_with(loaded, given)
+                expected = expect(scenario.program, facts)
+        except DriverError as error:
+            raise LawViolation(harness.law_id, f"the capture is broken: {error}") from error
+        harness.require(not graph.nodes, "a call on another stream left something in the graph")
+        if isinstance(expected, Expected):
+            if observed.error is None:
+                check_expected(harness, scenario.program, facts, (expected, observed))
+            else:
+                harness.require(isinstance(observed.error, CaptureError), f"raised {observed.error!r}")
+                harness.require(not observed.launches, "a refused call launched")
+        if loaded is None:
+            loaded = until.enter_context(closing(harness.reopen(scenario.program, artifact)))
+        check_call(harness, scenario, loaded, first=False)
+
+
+@law("G5", given=_beside_a_capture, ways=LOADS)
+def closes_in_captures(harness: Harness, example: tuple[Scenario, int, str]) -> None:
+    """A program that is closed while a stream is captured waits and unloads, or unloads nothing and says CaptureError.
+
+    In that case another close waits and unloads, once the capture has ended.
+    """
+    (scenario, place, mode), simulator = example, harness.simulator
+    with harness.loaded(scenario.program) as loaded:
+        facts, observed = harness.call(loaded, scenario.call)
+        expected = expect(scenario.program, facts)
+        assume(isinstance(expected, Expected) and expected.launches and observed.error is None)
+        used = {(event.device, event.stream) for event in observed.launches}
+        # What waits for a device ends a capture there, as the driver says: that is the caller's affair.
+        with suppress(DriverError), simulator.capture(simulator.new_stream(place), place, mode):
+            closed = observe(harness, loaded.close)
+        harness.require(
+            closed.error is None or isinstance(closed.error, CaptureError), f"raised {closed.error!r}"
+        )
+        again = observe(harness, loaded.close)
+        harness.require(again.error is None, f"closing again raised {again.error!r}")
+        check_waits(harness, (*closed.events, *again.events), used)

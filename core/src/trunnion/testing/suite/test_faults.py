@@ -11,6 +11,11 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.program import KernelProgram
 from trunnion.sim.objects import Library
 from trunnion.sim.trace import LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected
@@ -28,8 +33,8 @@ from trunnion.testing.faults import (
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
-from trunnion.testing.strategies import Scenario, scenarios
-from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES
+from trunnion.testing.strategies import CallSpec, Scenario, scenarios
+from trunnion.testing.strategies.programs import CODE, PROGRAM_CAPABILITIES
 from trunnion.testing.suite.test_devices import moved_to
 from trunnion.testing.variable_contents import check_first_contents, noting_contents
 from trunnion.testing.ways import LOADS
@@ -201,9 +206,26 @@ def _struck_call(
 def failing_driver_calls(harness: Harness, example: _Faults) -> None:
     """Each driver call of a call fails in turn: it is named with its status, nothing follows; the next is right."""
     scenario, status = example
+    _fail_each(harness, scenario, status)
+    if Capability.OUTPUT_FILL in harness.capabilities:
+        _fail_each(harness, _two_words(), status, written=True)
+
+
+def _two_words() -> Scenario:
+    """Return a call that fills memory with a number whose two words differ, which no write of one word does."""
+    output = TensorParam("o", dtype("float64"), (Const(3),), access="write", fill=3.0)
+    launch = KernelLaunch("k", (output,), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature((), (output,)), (CODE,), (launch,))
+    return Scenario(program, CallSpec(args=(), device=0))
+
+
+def _fail_each(harness: Harness, scenario: Scenario, status: Status, *, written: bool = False) -> None:
+    """Let driver calls of a call fail in turn: each, or each that writes to memory."""
     artifact = harness.built(scenario.program)
     names = _good_run(harness, scenario, artifact)
     for place in _places(names):
+        if written and not names[place].startswith("cuMem"):
+            continue
         with unloading_all(harness), closing(harness.reopen(scenario.program, artifact)) as loaded:
             with _leaving_nothing(harness) as faults:
                 fault, error, observed = _struck_call(harness, (scenario, place, status), loaded, names)

@@ -33,11 +33,13 @@ from trunnion.testing.strategies.histories import (
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
+    from trunnion.testing.machine import Told
 
 __all__: list[str] = []
 
@@ -118,7 +120,8 @@ def numbers_alone(harness: Harness, history: History) -> None:
 def _interrupted(draw: st.DrawFn, harness: Harness) -> History:
     """Draw what differs in calls that are interrupted."""
     program = plain_program(harness.capabilities)
-    name = choose(draw, ("other integer", "memory", "extents"))
+    # A stream of its own is asked for its device, where another context may be current already.
+    name = choose(draw, ("other integer", "memory", "extents", "named stream"))
     return History(program, (Step(name, draw(_PICKS), 0, choose(draw, ("call", "entry"))),))
 
 
@@ -188,14 +191,15 @@ def waiting_closes(harness: Harness, history: History) -> None:
         used: set[tuple[int, int]] = set()
         for step in (Step("again"), *history.steps):
             life.take(step)
-            used |= _launched_on(harness)
+            used |= launched_on(harness)
         _check_waits(life, used)
         life.reopen()
         if _launch_half(life):
-            _check_waits(life, _launched_on(harness))
+            _check_waits(life, launched_on(harness))
 
 
-def _launched_on(harness: Harness) -> set[tuple[int, int]]:
+def launched_on(harness: Harness) -> set[tuple[int, int]]:
+    """Return each device and stream that was launched on since the trace was cleared."""
     return {(event.device, event.stream) for event in harness.observed_launches()}
 
 
@@ -215,12 +219,31 @@ def _launch_half(life: Life) -> bool:
 
 def _check_waits(life: Life, used: set[tuple[int, int]]) -> None:
     """Close the program, and require that it waits first for all streams that were launched on."""
-    events = observe(life.harness, life.loaded.close).events
+    check_waits(life.harness, observe(life.harness, life.loaded.close).events, used)
+
+
+def check_waits(harness: Harness, events: Sequence[Told], used: set[tuple[int, int]]) -> None:
+    """Require that what closing did is to unload, and to wait first for all streams that were launched on.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    events
+        What closing asked the driver.
+    used
+        A device and a stream of it each.
+
+    Raises
+    ------
+    LawViolation
+        If it is not.
+    """
     before = tuple(itertools.takewhile(lambda event: not isinstance(event, LibraryUnloaded), events))
-    life.harness.require(len(before) < len(events), "closing unloaded nothing")
+    harness.require(len(before) < len(events), "closing unloaded nothing")
     waits = {(event.device, event.stream) for event in before if isinstance(event, Synchronized)}
     missed = sorted(one for one in used if not {one, (one[0], None)} & waits)
-    life.harness.require(not missed, f"unloaded, and did not wait for {missed} (device, stream)")
+    harness.require(not missed, f"unloaded, and did not wait for {missed} (device, stream)")
 
 
 _MOMENT: Final = (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -21,6 +23,7 @@ from trunnion.testing.laws import law
 from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect, kernel_of
 from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.suite.test_faults import unloading_all
 from trunnion.testing.ways import CALLS, LOADS
 
 if TYPE_CHECKING:
@@ -207,3 +210,37 @@ def _went_on(harness: Harness, ways: Mapping[str, Callable[[], Any]], loaded: Lo
     loaded.close()
     if harness.simulator.trace:
         yield f"the driver saw {harness.simulator.trace}"
+
+
+@law("C7", given=_any, ways=LOADS)
+def closed_while_loaded(harness: Harness, scenario: Scenario) -> None:
+    """A call in which a handler closes the program while its image is loaded is a LifecycleError, and leaves no image.
+
+    Or closing is one, and the call goes on.
+    """
+    artifact, tried = harness.built(scenario.program), count()
+    closed: list[bool] = []
+
+    def close(proceed: Callable[..., None], *arguments: Any) -> None:
+        if not next(tried):
+            with suppress(LifecycleError):
+                loaded.close()
+                closed.append(True)
+        proceed(*arguments)
+
+    with unloading_all(harness), closing(harness.reopen(scenario.program, artifact)) as loaded:
+        with harness.simulator.intercept("cuLibraryLoadData", close):
+            facts, observed = harness.call(loaded, scenario.call)
+        expected = expect(scenario.program, facts)
+        if isinstance(expected, Refused):
+            return
+        if not closed:
+            check_expected(harness, scenario.program, facts, (expected, observed), first=False)
+            return
+        harness.require(isinstance(observed.error, LifecycleError), f"raised {observed.error!r}")
+        harness.require(not observed.launches, "a closed program launched")
+        images = _images(harness)
+        gone = {event.library for event in harness.simulator.trace if isinstance(event, LibraryUnloaded)}
+        harness.require(
+            images <= gone, f"the program is closed, and libraries of it are loaded: {images - gone}"
+        )

@@ -163,8 +163,34 @@ def alignments(harness: Harness, series: Series) -> None:
     """Allocated memory lies at a multiple of its alignment, up to 64 KiB; passed memory that does not is refused."""
     delivers_each(harness, series)
     _check_aligned_enough_for_another(harness, series)
+    _check_next_destinations(harness, series)
     (output,) = series.program.signature.outputs
     _check_aligned_block(harness, output.alignment)
+
+
+_AHEAD = 1 << 20
+"""Bytes ahead of a destination: no good one lies at such an address. How long a storage is need not be asked again
+where the address is known and calls are alike: see "What is checked" in docs/launching.md."""
+
+
+def _check_next_destinations(harness: Harness, series: Series) -> None:
+    """Require that a destination that looks as the last one did is refused in too short a storage, or less aligned."""
+    (output,) = series.program.signature.outputs
+    good, *_ = series.calls[0].args
+    assert isinstance(good, TensorSpec)
+    size, alignment = output.dtype.itemsize, output.alignment or output.dtype.itemsize
+    aligned = replace(good, dtype=output.dtype.name, offset=0)
+    short = replace(aligned, short=True, offset=_AHEAD // size)
+    shifted = replace(aligned, offset=(_AHEAD + alignment // 2) // size)
+    with harness.loaded(series.program) as loaded:
+        for wrong in (short, *([shifted] if alignment > size else [])):
+            for out in (aligned, wrong):
+                facts, observed = harness.call(loaded, CallSpec(args=(replace(good, offset=0),), out=(out,)))
+                told = expect(series.program, facts)
+                if isinstance(told, Refused):
+                    check_refused(harness, told, observed)
+                else:
+                    check_expected(harness, series.program, facts, (told, observed), first=False)
 
 
 def _check_aligned_block(harness: Harness, alignment: int | None) -> None:
