@@ -70,6 +70,7 @@ def described_maps(*, im2col: bool) -> Iterator[DescribedMap]:
     im2col
         Whether some are im2col ones.
     """
+    yield from _ranks()
     yield from _boxes()
     yield from _steps()
     yield from _swizzles()
@@ -80,6 +81,16 @@ def described_maps(*, im2col: bool) -> Iterator[DescribedMap]:
 
 def _unless(good: bool, words: str) -> str:
     return "" if good else words
+
+
+def _ranks() -> Iterator[DescribedMap]:
+    for rank, interleave, good in (
+        *((0, "NONE", False), (1, "NONE", True), (5, "NONE", True), (6, "NONE", False)),
+        *((2, "16B", False), (3, "16B", True)),
+    ):
+        shape = (*(2,) * rank, 16)[-rank:] if rank else ()
+        box = {"box_dim": (*(1,) * rank, 16)[-rank:] if rank else (), "interleave": interleave}
+        yield DescribedMap("tiled", shape, box, _unless(good, "the rank is"))
 
 
 def _boxes() -> Iterator[DescribedMap]:
