@@ -364,6 +364,19 @@ class _UnwaitedInACapture(Changed):
             self._true.close()
 
 
+class _KeepsResults(Changed):
+    """A loaded program that keeps what it returned."""
+
+    def __init__(self, true: LoadedProgram) -> None:
+        super().__init__(true)
+        self._kept: list[Any] = []
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        self._kept.append(self._true.call(*args, **how))
+        return self._kept[-1]
+
+
 class _ClosedOnceCalled(Changed):
     """A loaded program that nobody can close who never called it."""
 
@@ -415,6 +428,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("prepared-by-the-graph", "Writes to variables in a capture.", "G2", _PreparedByTheGraph),
     _saboteur("breaks-captures", "Loads as what no capture allows.", "G4", _breaks_captures),
     _saboteur("unwaited-in-a-capture", "Unloads what it could not wait for.", "G5", _UnwaitedInACapture),
+    _saboteur("keeps-results", "Keeps a reference to what it returned.", "C8", _KeepsResults),
     _saboteur("closed-once-called", "Closes only what was called.", "C7", _ClosedOnceCalled),
 )
 """The saboteurs."""

@@ -27,10 +27,10 @@ __all__ = ["Breakage", "broken_calls", "mistakes_of_each_kind"]
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A call with one mistake."""
+    """A call with one mistake, or with none."""
 
     kind: str
-    """What was broken: ``"count"``, ``"dtype"``, ``"extent"``, …"""
+    """What was broken: ``"count"``, ``"dtype"``, ``"extent"``, …; empty: nothing."""
 
     argument: str
     """The parameter that was broken; empty for the call as a whole."""
@@ -50,12 +50,13 @@ def broken_calls(draw: st.DrawFn, program: KernelProgram) -> Breakage:
     program
         What is called.
     """
-    return choose(draw, draw(mistakes_of_each_kind(program)))
+    _, *mistakes = draw(mistakes_of_each_kind(program))
+    return choose(draw, mistakes)
 
 
 @st.composite
 def mistakes_of_each_kind(draw: st.DrawFn, program: KernelProgram) -> tuple[Breakage, ...]:
-    """Draw a correct call, and of every kind of mistake that can be made in it one.
+    """Draw a correct call, which comes first, and of every kind of mistake that can be made in it one.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def mistakes_of_each_kind(draw: st.DrawFn, program: KernelProgram) -> tuple[Brea
         choose(draw, [broken for broken in others if broken.kind == kind])
         for kind in sorted({broken.kind for broken in others})
     )
-    return (*unread, *chosen)
+    return (Breakage("", "", call), *unread, *chosen)
 
 
 _NOT_IN_MEMORY = ("storage", "conjugated", "negated")

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError, DriverError
+from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature
 from trunnion.model.program import KernelProgram
+from trunnion.model.workspace import Workspace
 from trunnion.sim.objects import CaptureMode
 from trunnion.sim.status import Status
 from trunnion.testing.comparison import check_expected
@@ -104,6 +106,19 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
         got = {event.stream for event in observed.launches}
         harness.require(got == {handle}, f"launched on {got}, expected {handle:#x}")
         compare_allocations(harness, observed, handle)
+    if Capability.WORKSPACE in harness.capabilities:
+        _check_workspace_alone(harness, device, handle)
+
+
+def _check_workspace_alone(harness: Harness, device: int, stream: int) -> None:
+    """Require that memory is allocated for a stream where a call has no other than scratch memory."""
+    launch = KernelLaunch("k", (Workspace("w", dtype("uint8"), (Const(64),)),), _ONE, _ONE)
+    scenario = Scenario(
+        KernelProgram("p", Signature(()), (CODE,), (launch,)), CallSpec(args=(), device=device)
+    )
+    with harness.loaded(scenario.program) as loaded:
+        _, observed = _good_call(harness, loaded, scenario, stream=stream)
+    compare_allocations(harness, observed, stream)
 
 
 @contextmanager
@@ -271,6 +286,12 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         if isinstance(expected, Refused):
             return
         foreign = harness.simulator.new_stream(1 - expected.device)
+        there = Scenario(scenario.program, moved_to(scenario.call, 1 - expected.device))
+        facts, observed = harness.call(
+            loaded, there.call, stream=foreign
+        )  # where it is right, it is no precedent
+        told = expect(scenario.program, facts)
+        harness.require(isinstance(told, Refused) or observed.error is None, f"raised {observed.error!r}")
         with _leaving_thread(harness):
             _, observed = harness.call(loaded, scenario.call, stream=foreign)
         _check_refused_word(harness, observed, "stream")
@@ -280,10 +301,10 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         for stream in (*map(_Answering, _no_streams(here)), *_NO_NUMBERS, -1, 1 << 64, (0, here)):
             refused = observe(harness, partial(call, stream=stream, device=given.device))
             _check_refused_word(harness, refused, "stream")
-        there = expected.device
+        on = expected.device
         # None is a word of torch's.
-        texts = ("cpu", "cuda:x", f"cuda:0{there}", f"cuda: {there}", f"cuda:+{there}")
-        for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, (there,), *texts):
+        texts = ("cpu", "cuda:x", f"cuda:0{on}", f"cuda: {on}", f"cuda:+{on}")
+        for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, (on,), *texts):
             _check_refused_word(harness, observe(harness, partial(call, device=device)), "device")
 
 

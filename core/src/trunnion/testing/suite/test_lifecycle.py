@@ -19,7 +19,7 @@ from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected, check_refused, symbols_of
 from trunnion.testing.expected import Refused, TensorFacts
 from trunnion.testing.forked import CAN_FORK, told_by_a_child
-from trunnion.testing.laws import law
+from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect, kernel_of
 from trunnion.testing.strategies import Scenario, scenarios
@@ -70,14 +70,27 @@ def _unaided(harness: Harness) -> st.SearchStrategy[Any]:
 
 @law("C2", given=_unaided, cost="toolchain", ways=LOADS)
 def nothing_else_unloads(harness: Harness, scenario: Scenario) -> None:
-    """Only closing unloads: a program that is dropped stays loaded, since a captured graph may still launch it."""
-    loaded = harness.open(scenario.program)
-    harness.call(loaded, scenario.call)
+    """Only closing unloads: a program that is dropped stays loaded, since a captured graph may still launch it.
+
+    So may a bound call of it.
+    """
+    held = [harness.open(scenario.program)]
+    harness.call(held[0], scenario.call)
+    given = harness.given(scenario.call)
+    facts = harness.facts(given.args, out=given.out, device=given.device)
+    expected = expect(scenario.program, facts)
+    kept: list[Any] = []
+    binding = observe(harness, lambda: kept.append(given.bind(held.pop())))
     harness.simulator.clear_trace()
-    del loaded
     gc.collect()
     gone = [event for event in harness.simulator.trace if isinstance(event, LibraryUnloaded)]
     harness.require(not gone, f"a finalizer unloaded {gone}")
+    if isinstance(expected, Refused):
+        return
+    harness.require(binding.error is None, f"a good call was refused: {binding.error!r}")
+    observed = observe(harness, kept[0], given_out=given.out)
+    whole = replace(observed, events=(*binding.events, *observed.events))
+    check_expected(harness, scenario.program, facts, (expected, whole), first=False)
 
 
 @law("C3", given=_any, ways=CALLS)
@@ -244,3 +257,17 @@ def closed_while_loaded(harness: Harness, scenario: Scenario) -> None:
         harness.require(
             images <= gone, f"the program is closed, and libraries of it are loaded: {images - gone}"
         )
+
+
+@law("C8", given=_any, ways=tuple(way for way in EVERY_WAY if way != "capture"))
+def memory_of_calls(harness: Harness, scenario: Scenario) -> None:
+    """What a call allocated is free again once its caller lets go of what it returned, or of the bound call."""
+    with harness.loaded(scenario.program) as loaded:
+        used = []
+        for _ in range(4):
+            harness.call(loaded, scenario.call)
+            gc.collect()
+            used.append(
+                [harness.simulator.memory.used(device) for device in range(harness.simulator.devices)]
+            )
+        harness.require(used[1] == used[3], f"bytes in use after some calls: {used}")

@@ -93,7 +93,6 @@ def _two_outputs(draw: st.DrawFn) -> Scenario:
         TensorParam(f"o{index}", dtype(kind), (Const(count),), access="write")
         for index, (kind, count) in enumerate(zip(kinds, counts, strict=True))
     )
-    launch = KernelLaunch("k", outputs, _ONES, _ONES)
     sizes = [SIZES[kind] for kind in kinds]
     behind = draw(st.integers(0, 1))  # which of them begins later
     ahead = 1 - behind
@@ -104,6 +103,10 @@ def _two_outputs(draw: st.DrawFn) -> Scenario:
         TensorSpec(dtype=kind, shape=(count,), strides=row_major((count,)), offset=start, shared=True)
         for kind, count, start in zip(kinds, counts, starts, strict=True)
     )
+    if draw(st.booleans()):  # one that lies elsewhere, and is named between them
+        outputs = (outputs[0], TensorParam("apart", dtype("uint8"), (_ONE,), access="write"), outputs[1])
+        out = (out[0], TensorSpec(dtype="uint8", shape=(1,), strides=(1,)), out[1])
+    launch = KernelLaunch("k", outputs, _ONES, _ONES)
     program = KernelProgram("p", Signature((), outputs), (CODE,), (launch,))
     return Scenario(program, CallSpec(args=(), out=out, device=0))
 

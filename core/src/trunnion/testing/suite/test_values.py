@@ -130,8 +130,32 @@ _NULLABLE = frozenset({Capability.NULLABLE_TENSORS})
 
 @law("V4", tier="launch", given=needing(Capability.NULLABLE_TENSORS), requires=_NULLABLE)
 def absent_tensors(harness: Harness, scenario: Scenario) -> None:
-    """A tensor that is left out arrives as a null pointer, and nothing of it is checked; without None all of it is."""
+    """A tensor that is left out arrives as a null pointer, and nothing of it is checked; without None all of it is.
+
+    So it is with many of them.
+    """
     delivers(harness, scenario)
+    delivers_each(harness, _many())
+
+
+_MANY = 33
+
+
+def _many() -> Series:
+    """Return calls of a program of many tensors, of which none, one, some or all are left out."""
+    tensors = tuple(
+        TensorParam(f"t{index}", dtype("float32"), (_ONE,), nullable=True) for index in range(_MANY)
+    )
+    program = KernelProgram(
+        "p", Signature(tensors), (CODE,), (KernelLaunch("k", tensors, (_ONE,) * 3, (_ONE,) * 3),)
+    )
+    there = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
+    everywhere = range(_MANY)
+    left_out = ((), (0,), (_MANY // 2,), (_MANY - 1,), tuple(everywhere[::2]), tuple(everywhere))
+    calls = (
+        CallSpec(args=tuple(None if at in one else there for at in everywhere), device=0) for one in left_out
+    )
+    return Series(program, tuple(calls))
 
 
 _PLACES = (("m",), ("n",), ("m", "n"), ("n", "m"), ("m + 1", "n"))
