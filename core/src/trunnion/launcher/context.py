@@ -167,6 +167,7 @@ class Context(LauncherMemory):
         # A handler or a finalizer may launch the program while it is being prepared.
         self._preparing = Turns("the program is being prepared for a device", nests=True)
         self.closed_because: RefusalRow[LifecycleError] | None = None
+        self.life: object = None
         self.symbols = tuple(symbols)[: len(symbols) - len(parts.variables)]
         self._variables = ProgramVariables(parts.variables, symbols[len(self.symbols) :])
         self.copy: Any = getattr(facade, "copy", None)  # a `VariableFacade`'s

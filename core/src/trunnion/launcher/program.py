@@ -256,6 +256,9 @@ class PythonProgram(LoadedProgram):
         launcher = module.make(self._context)
         self._entry, self._bind = launcher.entry, launcher.bind
         self._life = _Life(self._context, launcher.owns)
+        self._context.life = (
+            self._life
+        )  # as long as a bound call is left, which a forked child must forget too
         _LOADED.add(self._life)
 
     @property

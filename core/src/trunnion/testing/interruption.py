@@ -7,13 +7,13 @@ import inspect
 import sys
 import sysconfig
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["Interruption", "interrupting", "is_of_backend"]
+__all__ = ["InterruptedRuntime", "Interruption", "interrupting", "is_of_backend"]
 
 _CHECKING = frozenset({"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"})
 """The instructions after which CPython runs the handlers of signals that have come."""
@@ -107,3 +107,43 @@ def interrupting(
         yield interruption
     finally:
         sys.settrace(before)
+
+
+class InterruptedRuntime:
+    """A tensor library that a signal's handler interrupts where it is asked for one of some things.
+
+    Parameters
+    ----------
+    true
+        The library.
+    """
+
+    NAMES: Final = ("allocate", "room", "current_stream")
+    """Of what it is asked for, what can be interrupted."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+        self._name = ""
+        self._struck: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        asked = getattr(self._true, name)
+        if name not in self.NAMES:
+            return asked
+
+        def answer(*args: Any, **named: Any) -> Any:
+            if name == self._name:
+                self._struck.append(name)
+                raise KeyboardInterrupt
+            return asked(*args, **named)
+
+        return answer
+
+    @contextmanager
+    def interrupted(self, name: str) -> Iterator[list[str]]:
+        """Interrupt what is asked for by one name until the block ends; the list says where that was done."""
+        self._name, self._struck = name, []
+        try:
+            yield self._struck
+        finally:
+            self._name = ""

@@ -61,13 +61,14 @@ def _broken(harness: Harness) -> st.SearchStrategy[Any]:
 def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breakage, ...]]) -> None:
     """A call with a wrong argument raises the typed error that names it, and neither allocates nor launches.
 
-    So it does after right calls that differ from it in nothing else.
+    So it does after right calls that differ from it in nothing else, and where it is one of many.
     """
+    _check_many(harness)
     program, (right, *mistakes) = example
     held: list[Any] = []
     with harness.loaded(program) as loaded:
         # How long a storage is may be asked where the address is new: see "What is checked" in docs/launching.md.
-        for one in (right, right, *sorted(mistakes, key=lambda one: not one.kind.endswith("storage"))):
+        for one in (*(right,) * 4, *sorted(mistakes, key=lambda one: not one.kind.endswith("storage"))):
             given = harness.given(one.call)
             facts, observed = harness.call_with(loaded, given)
             held += given, observed  # no memory of a right call is used again
@@ -77,6 +78,28 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
                 check_refused(harness, expected, observed)
             elif one is right:
                 check_expected(harness, program, facts, (expected, observed), first=False)
+
+
+_MANY = 33
+
+
+def _check_many(harness: Harness) -> None:
+    """Require that of many tensors and numbers the first, one in the midst and the last are checked."""
+    params: list[TensorParam | ScalarParam] = []
+    for index in range(_MANY):
+        params.append(TensorParam(f"t{index}", dtype("float32"), (_ONE,)))
+        if index % 11 == 10:  # noqa: PLR2004 - a few
+            params.append(ScalarParam(f"s{index}", dtype("int32")))
+    launch = KernelLaunch("k", tuple(params), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature(tuple(params)), (CODE,), (launch,))
+    there = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
+    right = [there if isinstance(param, TensorParam) else 1 for param in params]
+    with harness.loaded(program) as loaded:
+        check_call(harness, Scenario(program, CallSpec(args=tuple(right))), loaded)
+        for place in (0, 1, _MANY // 2, len(right) - 2, len(right) - 1):
+            for wrong in (None, replace(there, dtype="int32"), replace(there, shape=(2,))):
+                args = (*right[:place], wrong, *right[place + 1 :])
+                check_call(harness, Scenario(program, CallSpec(args=args)), loaded, first=False)
 
 
 @st.composite

@@ -23,7 +23,7 @@ from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
 from trunnion.testing.strategies.choices import choose
-from trunnion.testing.suite.test_faults import unloading_all
+from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -286,8 +286,12 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
         _check_chained(harness, overlap)
         return
     first, second = _callers(harness, overlap)
+    with harness.loaded(overlap.scenario.program) as loaded:  # a process may keep a reference to each context
+        for device in harness.machine.alike:
+            loaded.preload(device)
     with (
         unloading_all(harness),
+        referring_to_none(harness, kept=0),
         harness.loaded(overlap.scenario.program) as loaded,
         _two_threads(lesser=overlap.odd) as threads,
     ):

@@ -24,7 +24,7 @@ from trunnion.sim.objects import CaptureMode
 from trunnion.sim.status import Status
 from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
-from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, reports
+from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, asked, reports
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.machine import ARCHITECTURES
 from trunnion.testing.observed import observe
@@ -173,6 +173,10 @@ def _to_prepare(harness: Harness) -> st.SearchStrategy[Any]:
     return _often(harness, Capability.MODULE_VARIABLES)
 
 
+_PREPARED = 5
+"""Turns after which all devices are prepared."""
+
+
 @law("N3", given=lambda harness: st.tuples(_to_prepare(harness), st.booleans(), st.sampled_from(CaptureMode)))
 def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) -> None:
     """A program launches on each device, the null stream too, and leaves the thread's contexts and capture mode alone.
@@ -185,11 +189,21 @@ def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) 
         _leaving_thread(harness),
         harness.loaded(scenario.program) as loaded,
     ):
-        for device, current in itertools.product((0, 1, 0), (None, 0, 1)):
+        for turn, (device, current) in enumerate(itertools.product((0, 1, 0), (None, 0, 1))):
             moved = Scenario(scenario.program, moved_to(scenario.call, device))
             stream = simulator.new_stream(device) if named else 0
-            with nullcontext() if current is None else simulator.current(current), _leaving_thread(harness):
+            with (
+                nullcontext() if current is None else simulator.current(current),
+                _leaving_thread(harness),
+                asked(harness) as names,
+            ):
                 expected, observed = _good_call(harness, loaded, moved, stream=stream)
+            if (
+                current == device and turn > _PREPARED and not named
+            ):  # it may be a green one, of fewer processors
+                harness.require(
+                    "cuCtxPushCurrent" not in names, "a context of the device was current, and is not used"
+                )
             got = {launch.device for launch in observed.launches}
             harness.require(got == {expected.device} == {device}, f"launched on {got}, expected {device}")
 

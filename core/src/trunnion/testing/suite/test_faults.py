@@ -158,6 +158,33 @@ def unloading_all(harness: Harness) -> Iterator[None]:
     harness.require(not left, f"the program is closed, and libraries of it that are loaded: {left}")
 
 
+@contextmanager
+def referring_to_none(harness: Harness, *, kept: int = 1) -> Iterator[None]:
+    """Require that the block leaves no reference to a primary context, but the one that a process may keep of each.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    kept
+        How many it may leave for each device: 0 where the process has its own already.
+
+    Raises
+    ------
+    LawViolation
+        If it leaves more.
+    """
+    before = _references(harness)
+    yield
+    left = [now - then for now, then in zip(_references(harness), before, strict=True)]
+    harness.require(max(left) <= kept, f"closed, programs left {left} references to the devices' contexts")
+
+
+def _references(harness: Harness) -> list[int]:
+    """Return how many references there are to each device's primary context."""
+    return [context.references for context in harness.simulator.state.contexts]
+
+
 def _libraries(harness: Harness) -> int:
     """Return how many libraries are loaded."""
     return sum(isinstance(one, Library) for one in harness.simulator.state.handled.values())

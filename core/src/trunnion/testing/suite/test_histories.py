@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from trunnion.testing.changes import CHANGES, NUMBERS, changes_of
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import PlantedFault
 from trunnion.testing.history import Bench, History, Step
+from trunnion.testing.interruption import InterruptedRuntime
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
@@ -127,12 +129,33 @@ def _interrupted(draw: st.DrawFn, harness: Harness) -> History:
 
 @law("Y6", given=_interrupted, ways=LOADS)
 def interrupted_calls(harness: Harness, history: History) -> None:
-    """A call that a signal's handler ends by an exception, wherever in Python, leaves nothing to the calls after it."""
+    """A call that a signal's handler ends by an exception, wherever in Python, leaves nothing to the calls after it.
+
+    The exception is the caller's, also where the tensor library was asked for something.
+    """
+    _interrupt_library(harness, history.program)
     with harness.loaded(history.program) as loaded:
         bench = Bench(harness, history.program, loaded)
         for step in history.steps:
             for place in range(1 + _interrupt(bench, step, 0)):
                 _interrupt(bench, step, place)
+
+
+def _interrupt_library(harness: Harness, program: KernelProgram) -> None:
+    """Interrupt a call in what it asks the tensor library, and require that the interrupt comes through."""
+    library = InterruptedRuntime(harness.sabotage.runtime(harness.machine.runtime))
+    asking = replace(harness, sabotage=replace(harness.sabotage, runtime=lambda _: library))
+    with asking.loaded(program) as loaded:
+        bench = Bench(asking, program, loaded)
+        for name in InterruptedRuntime.NAMES:
+            bench.call("call")
+            bench.change(CHANGES["memory"], 0)
+            given = bench.given()
+            with library.interrupted(name) as struck, suppress(KeyboardInterrupt):
+                harness.machine.call(partial(given.launch, loaded))
+                harness.require(not struck, f"an interrupt got lost in {name} of the tensor library")
+            bench.change_back()
+            bench.call("call")
 
 
 def _interrupt(bench: Bench, step: Step, place: int) -> int:

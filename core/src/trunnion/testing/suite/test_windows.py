@@ -10,6 +10,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
+from trunnion.errors import DriverError
 from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol, as_expr
@@ -31,9 +32,11 @@ from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import PlantedFault
 from trunnion.testing.laws import law
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.suite.test_devices import moved_to
 from trunnion.testing.suite.test_launches import delivers, needing
 from trunnion.testing.ways import LOADS
 
@@ -181,6 +184,9 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
         if most:
             _check_shared(harness, scenarios)
             _check_streaming(harness)
+            _check_each_device(harness, scenarios[0])
+            if machine.tier == "sim":
+                _check_owed(harness, scenarios[0])
         if Capability.GRAPH_CAPTURE in harness.capabilities and most:
             _check_told(harness, scenarios)
             _check_preloaded(harness)
@@ -245,6 +251,33 @@ def _check_streaming(harness: Harness) -> None:
     asked = [event for event in (*prepared, *observed.events) if isinstance(event, LimitSet)]
     harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
     harness.require(not asked, f"cache was set aside for lines that do not persist: {asked}")
+
+
+def _check_each_device(harness: Harness, scenario: Scenario) -> None:
+    """Require that cache is set aside on each device on which the program is called."""
+    machine = harness.machine
+    with harness.loaded(scenario.program) as loaded:
+        for device in machine.alike:
+            before = machine.set_aside(device, 0)
+            _, observed = harness.call(loaded, moved_to(scenario.call, device))
+            held = machine.set_aside(device, before)
+            harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+            harness.require(held, f"on device {device} no cache was set aside")
+
+
+def _check_owed(harness: Harness, scenario: Scenario) -> None:
+    """Require that cache which the driver does not take back at a close is taken back by another one."""
+    machine, device = harness.machine, harness.machine.alike[0]
+    machine.set_aside(device, 0)
+    with harness.loaded(scenario.program) as loaded:
+        harness.call(loaded, scenario.call)
+        with harness.simulator.fault("cuCtxSetLimit", Status.UNKNOWN):
+            refused = observe(harness, loaded.close)
+        harness.require(isinstance(refused.error, DriverError), f"closing raised {refused.error!r}")
+        again = observe(harness, loaded.close)
+        harness.require(again.error is None, f"closing again raised {again.error!r}")
+        held = machine.set_aside(device, 0)
+        harness.require(not held, f"closed, {held} bytes are set aside")
 
 
 def _window_bytes(scenario: Scenario) -> int:
