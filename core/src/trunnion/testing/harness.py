@@ -104,6 +104,9 @@ class Harness:
     seen: list[Seen] = field(default_factory=list)
     """The last call, for the report of a violation."""
 
+    asked: set[tuple[str, str]] = field(default_factory=set)
+    """What was asked beside the examples, by way in: see `once`."""
+
     kept: Path | None = None
     """Where the objects of C++ launchers are kept that laws only use; None: nowhere. See `kept_launchers`."""
 
@@ -153,6 +156,24 @@ class Harness:
     def under(self, law_id: str, way: str = "call") -> Harness:
         """Return the harness with the law that its violations name, and the way in which its calls are made."""
         return replace(self, law_id=law_id, way=WAYS[way])
+
+    def once(self, check: Callable[[Harness], None]) -> None:
+        """Ask what is the same for each example, once for each way in; where it fails, each time.
+
+        Parameters
+        ----------
+        check
+            What is asked.
+
+        Raises
+        ------
+        LawViolation
+            If it does not hold.
+        """
+        place = self.way.id, check.__qualname__
+        if place not in self.asked:
+            check(self)
+            self.asked.add(place)
 
     def violation(self, message: str) -> NoReturn:
         """Raise the violation of the current law.

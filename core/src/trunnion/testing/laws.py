@@ -217,7 +217,7 @@ class _Run:
         self.again = ""  # what `Law.check` is told to draw the same again
         self._until = Verdict(0, Counter())
         self._law, self._shrink = checked, shrink
-        self._harness = replace(harness, made=self.made, seen=[])
+        self._harness = replace(harness, made=self.made, seen=[], asked=set())
         self._search = Search(told, lambda: tuple(self._harness.seen))
         applies = checked.applies_to(harness)
         # What only the backend lacks no program requires, so no program can be refused for it.

@@ -93,6 +93,9 @@ def _mistakes(program: KernelProgram, call: CallSpec) -> Iterator[Breakage]:
     for index, (param, given) in enumerate(zip(signature.params, call.args, strict=True)):
         for kind, wrong in _wrong_arguments(param, given):
             yield Breakage(kind, param.name, replace(call, args=_with(call.args, index, wrong)))
+    on = {given.device for given in call.args if isinstance(given, TensorSpec)}
+    if len(on) == 1:
+        yield Breakage("named device", "device", replace(call, device=1 - (on.pop() or 0)))
     out = call.out if call.out is not None else _destinations(program, call)
     if out is None:
         return

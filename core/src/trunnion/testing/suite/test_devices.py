@@ -107,18 +107,18 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
         harness.require(got == {handle}, f"launched on {got}, expected {handle:#x}")
         compare_allocations(harness, observed, handle)
     if Capability.WORKSPACE in harness.capabilities:
-        _check_workspace_alone(harness, device, handle)
+        harness.once(_check_workspace_alone)
 
 
-def _check_workspace_alone(harness: Harness, device: int, stream: int) -> None:
+def _check_workspace_alone(harness: Harness) -> None:
     """Require that memory is allocated for a stream where a call has no other than scratch memory."""
     launch = KernelLaunch("k", (Workspace("w", dtype("uint8"), (Const(64),)),), _ONE, _ONE)
-    scenario = Scenario(
-        KernelProgram("p", Signature(()), (CODE,), (launch,)), CallSpec(args=(), device=device)
-    )
-    with harness.loaded(scenario.program) as loaded:
-        _, observed = _good_call(harness, loaded, scenario, stream=stream)
-    compare_allocations(harness, observed, stream)
+    program = KernelProgram("p", Signature(()), (CODE,), (launch,))
+    scenario = Scenario(program, CallSpec(args=(), device=0))
+    with harness.loaded(program) as loaded:
+        for stream in (0, 1, 2, harness.simulator.new_stream(0)):
+            _, observed = _good_call(harness, loaded, scenario, stream=stream)
+            compare_allocations(harness, observed, stream)
 
 
 @contextmanager

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const
+from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.objects import Library
+from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Refused
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.sim.objects import CaptureMode, Context
-    from trunnion.sim.status import Status
     from trunnion.testing.faults import PlantedFault
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
@@ -235,23 +235,39 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
     scenario, status = example
     _fail_each(harness, scenario, status)
     if Capability.OUTPUT_FILL in harness.capabilities:
-        _fail_each(harness, _two_words(), status, written=True)
+        harness.once(_fail_fills)
+    if harness.capabilities >= _WIDE_CLUSTERS:
+        harness.once(_fail_clusters)
 
 
-def _two_words() -> Scenario:
-    """Return a call that fills memory with a number whose two words differ, which no write of one word does."""
+def _fail_fills(harness: Harness) -> None:
+    """Let writes to memory fail of a number whose two words differ, which no write of one word does."""
     output = TensorParam("o", dtype("float64"), (Const(3),), access="write", fill=3.0)
     launch = KernelLaunch("k", (output,), (Const(1),) * 3, (Const(1),) * 3)
     program = KernelProgram("p", Signature((), (output,)), (CODE,), (launch,))
-    return Scenario(program, CallSpec(args=(), device=0))
+    _fail_each(harness, Scenario(program, CallSpec(args=(), device=0)), Status.UNKNOWN, only="cuMem")
 
 
-def _fail_each(harness: Harness, scenario: Scenario, status: Status, *, written: bool = False) -> None:
-    """Let driver calls of a call fail in turn: each, or each that writes to memory."""
+_WIDE_CLUSTERS: Final = {Capability.DYNAMIC_SHAPES, Capability.CLUSTER, Capability.COMPUTED_ATTRIBUTES}
+
+
+def _fail_clusters(harness: Harness) -> None:
+    """Let what allows a wide cluster fail, where a call decides how wide it is."""
+    width = Symbol("w", min=1, max=16)
+    launch = KernelLaunch(
+        "k", (), (width, Const(1), Const(1)), (Const(1),) * 3, cluster=(width, Const(1), Const(1))
+    )
+    program = KernelProgram("p", Signature((ScalarParam("w", dtype("int32"), width),)), (CODE,), (launch,))
+    scenario = Scenario(program, CallSpec(args=(16,), device=0))
+    _fail_each(harness, scenario, Status.UNKNOWN, only="cuKernelSetAttribute")
+
+
+def _fail_each(harness: Harness, scenario: Scenario, status: Status, *, only: str = "") -> None:
+    """Let driver calls of a call fail in turn, or those alone whose names begin so."""
     artifact = harness.built(scenario.program)
     names = _good_run(harness, scenario, artifact)
     for place in _places(names):
-        if written and not names[place].startswith("cuMem"):
+        if not names[place].startswith(only):
             continue
         with unloading_all(harness), closing(harness.reopen(scenario.program, artifact)) as loaded:
             with _leaving_nothing(harness) as faults:

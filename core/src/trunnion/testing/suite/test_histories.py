@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
 
-from trunnion.errors import LifecycleError
+from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
 from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded, Synchronized
@@ -133,7 +133,7 @@ def interrupted_calls(harness: Harness, history: History) -> None:
 
     The exception is the caller's, also where the tensor library was asked for something.
     """
-    _interrupt_library(harness, history.program)
+    harness.once(_interrupt_library)
     with harness.loaded(history.program) as loaded:
         bench = Bench(harness, history.program, loaded)
         for step in history.steps:
@@ -141,8 +141,9 @@ def interrupted_calls(harness: Harness, history: History) -> None:
                 _interrupt(bench, step, place)
 
 
-def _interrupt_library(harness: Harness, program: KernelProgram) -> None:
+def _interrupt_library(harness: Harness) -> None:
     """Interrupt a call in what it asks the tensor library, and require that the interrupt comes through."""
+    program = plain_program(harness.capabilities)
     library = InterruptedRuntime(harness.sabotage.runtime(harness.machine.runtime))
     asking = replace(harness, sabotage=replace(harness.sabotage, runtime=lambda _: library))
     with asking.loaded(program) as loaded:
@@ -287,6 +288,10 @@ class _Closing:
     def __call__(self, _: Any) -> None:
         """Begin, once, and leave the other thread a moment."""
         if self._closed is None:
+            with suppress(TrunnionError):
+                self._loaded.call(
+                    (object(),) * 99
+                )  # a wrong call within this one is over, and this one is not
             self._closed = self._thread.submit(self._loaded.close)
             self._closed.add_done_callback(lambda _: self._unloaded.set())
             self.early = self._unloaded.wait(_MOMENT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError
 from trunnion.model.capability import Capability
-from trunnion.model.expr import Const, Expr
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Expr, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected, check_refused, symbols_of
@@ -24,6 +28,7 @@ from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect, kernel_of
 from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
 from trunnion.testing.ways import CALLS, LOADS
 
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from trunnion.contract.adapter import LoadedProgram
-    from trunnion.model.program import KernelProgram
+    from trunnion.errors import TrunnionError
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -68,6 +73,21 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     gc.collect()
     told = "; ".join(going_on({"a bound call of a closed program": kept[0]}))
     harness.require(not told and not harness.observed_launches(), told)
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_closed_first)
+
+
+def _check_closed_first(harness: Harness) -> None:
+    """Require that a closed program says so, whatever else is wrong with a call of it."""
+    n = Symbol("n")
+    signature = Signature((ScalarParam("n", dtype("int64"), n),))
+    launch = KernelLaunch("k", (n * n,), (Const(1),) * 3, (Const(1),) * 3)
+    with harness.loaded(KernelProgram("p", signature, (CODE,), (launch,))) as loaded:
+        loaded.close()
+        wrong = ((1 << 40,), ("no number",), (), (1, 2))
+        calls = {repr(args): partial(loaded.call, args, device=0) for args in wrong}
+        told = "; ".join(going_on(calls))
+        harness.require(not told, f"a closed program, called with {told}")
 
 
 def _images(harness: Harness) -> set[int]:
@@ -119,8 +139,26 @@ def independent_programs(harness: Harness, scenario: Scenario) -> None:
         closing(harness.load(artifact)) as second,
     ):
         check_call(harness, scenario, first)
-        first.close()
-        check_call(harness, scenario, second)
+        _close_within(harness, scenario, first, second)
+        check_call(harness, scenario, second, first=False)
+
+
+def _close_within(harness: Harness, scenario: Scenario, first: LoadedProgram, second: LoadedProgram) -> None:
+    """Close a program in the midst of a launch of another one, of the same artifact."""
+    closed: list[TrunnionError | None] = []
+
+    def close(_: Any) -> None:
+        if not closed:
+            closed.append(observe(harness, first.close).error)
+
+    symbols = symbols_of(scenario.program).values()
+    with ExitStack() as until:
+        for symbol in symbols:
+            harness.simulator.register_body(symbol, close)
+            until.callback(harness.simulator.unregister_body, symbol)
+        harness.call(second, scenario.call)
+    harness.require(not any(closed), f"closing a program in a launch of another one raised {closed}")
+    first.close()
 
 
 @law("C4", given=_any)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -14,10 +15,12 @@ from trunnion.model.expr import Const, Symbol, as_expr
 from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.model.struct import Struct
 from trunnion.model.workspace import Workspace
-from trunnion.testing.comparison import check_call, check_refused
+from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
 from trunnion.testing.strategies.calls import row_major
@@ -25,6 +28,7 @@ from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers, needing
 
 if TYPE_CHECKING:
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -54,6 +58,32 @@ def encoded_once(harness: Harness, scenario: Scenario) -> None:
         assume(not isinstance(expected, Refused))
         count = 0 if isinstance(expected, Refused) else len(expected.maps)
         harness.require(len(observed.encodes) <= count, f"encoded {len(observed.encodes)} maps of {count}")
+        _check_kept(harness, scenario, loaded)
+
+
+_MANY = 40
+
+
+def _check_kept(harness: Harness, scenario: Scenario, loaded: LoadedProgram) -> None:
+    """Require that the maps of a bound call are there as long as it is, whatever maps other calls have."""
+    given = harness.given(scenario.call)
+    facts = harness.facts(given.args, out=given.out, device=given.device)
+    expected = expect(scenario.program, facts)
+    bound: list[Any] = []
+    binding = observe(harness, lambda: bound.append(given.bind(loaded)))
+    if isinstance(expected, Refused):
+        check_refused(harness, expected, binding)
+        return
+    harness.require(binding.error is None, f"a good call was refused: {binding.error!r}")
+    held = []
+    for _ in range(_MANY):
+        other = harness.given(scenario.call)
+        held.append(other)
+        harness.call_with(loaded, other)
+    held += [bytearray(b"\xee" * nbytes) for nbytes in (120, 128, 136, 144, 160, 192) for _ in range(400)]
+    observed = observe(harness, bound[0], given_out=given.out)
+    whole = replace(observed, events=(*binding.events, *observed.events))
+    check_expected(harness, scenario.program, facts, (expected, whole), first=False)
 
 
 @st.composite
@@ -185,7 +215,19 @@ def _over_workspace(draw: st.DrawFn) -> Scenario:
 
 @law("T7", tier="driver", given=lambda _: _over_workspace(), requires=_TILED | {Capability.WORKSPACE})
 def maps_over_workspaces(harness: Harness, scenario: Scenario) -> None:
-    """A map over a workspace points into this call's memory, in every call."""
+    """A map over a workspace points into this call's memory, in every call, within a struct too."""
+    _check_moving(harness, scenario)
+    if Capability.BUILT_STRUCTS in harness.capabilities:
+        (launch,) = scenario.program.launches
+        fields = tuple((f"f{index}", one) for index, one in enumerate(launch.args))
+        built = replace(launch, args=(Struct(fields),))
+        _check_moving(harness, replace(scenario, program=replace(scenario.program, launches=(built,))))
+
+
+def _check_moving(harness: Harness, scenario: Scenario) -> None:
+    """Make a call several times, each time where other memory is free."""
+    kept = []
     with harness.loaded(scenario.program) as loaded:
-        check_call(harness, scenario, loaded)
-        check_call(harness, scenario, loaded, first=False)
+        for turn in range(4):
+            check_call(harness, scenario, loaded, first=not turn)
+            kept.append(harness.machine.empty(4096 << turn, scenario.call.device or 0))

@@ -10,6 +10,7 @@ from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError, UnboundSymbolError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
+from trunnion.model.float_expr import real
 from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
@@ -65,6 +66,19 @@ _COMPUTED = frozenset({Capability.FLOAT_EXPRESSIONS, Capability.DYNAMIC_SHAPES})
 def float_expressions(harness: Harness, series: Series) -> None:
     """A floating-point expression is computed in doubles as it is written, rounded once, and finite, or refused."""
     delivers_each(harness, series)
+    harness.once(_check_signs)
+
+
+def _check_signs(harness: Harness) -> None:
+    """Make calls whose number is a zero of either sign, the one after the other."""
+    n = Symbol("n", min=-9, max=9)
+    tensor, scalar = TensorParam("a", dtype("float32"), (_ONE,)), ScalarParam("n", dtype("int32"), n)
+    zero = (real(n) * 0.0).cast("float64")
+    launch = KernelLaunch("k", (zero,), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor, scalar)), (CODE,), (launch,))
+    there = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
+    calls = tuple(CallSpec(args=(there, value)) for value in (1, 1, -1, 1))
+    delivers_each(harness, Series(program, calls))
 
 
 @law(
@@ -135,14 +149,14 @@ def absent_tensors(harness: Harness, scenario: Scenario) -> None:
     So it is with many of them.
     """
     delivers(harness, scenario)
-    delivers_each(harness, _many())
+    harness.once(_check_many)
 
 
 _MANY = 33
 
 
-def _many() -> Series:
-    """Return calls of a program of many tensors, of which none, one, some or all are left out."""
+def _check_many(harness: Harness) -> None:
+    """Make calls of a program of many tensors, of which none, one, some or all are left out."""
     tensors = tuple(
         TensorParam(f"t{index}", dtype("float32"), (_ONE,), nullable=True) for index in range(_MANY)
     )
@@ -155,7 +169,7 @@ def _many() -> Series:
     calls = (
         CallSpec(args=tuple(None if at in one else there for at in everywhere), device=0) for one in left_out
     )
-    return Series(program, tuple(calls))
+    delivers_each(harness, Series(program, tuple(calls)))
 
 
 _PLACES = (("m",), ("n",), ("m", "n"), ("n", "m"), ("m + 1", "n"))

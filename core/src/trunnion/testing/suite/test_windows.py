@@ -235,6 +235,13 @@ def _check_shared(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
                 refused or (held >= wanted and not [one for one in asked if one > wanted]),
                 f"{held} bytes are set aside, {asked} were asked for, where the longest window has {wanted}",
             )
+        closed = observe(harness, one.close)
+        lower = [
+            event.asked for event in closed.events if isinstance(event, LimitSet) and event.asked < wanted
+        ]
+        harness.require(
+            not lower, f"{wanted} bytes were asked for by a program that is there, and then {lower}"
+        )
 
 
 def _check_streaming(harness: Harness) -> None:
