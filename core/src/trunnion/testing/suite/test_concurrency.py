@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.sim.status import Refusal, Status
-from trunnion.sim.trace import Allocated
+from trunnion.sim.trace import Allocated, AttributeSet
 from trunnion.testing.comparison import check_expected, symbols_of
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
@@ -311,6 +311,8 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
         with _accepted(harness):
             threads[0].submit(launch).result()
             others[0].result(_PATIENCE)
+        sets = [event for event in harness.simulator.trace if isinstance(event, AttributeSet)]
+        harness.require(len(set(sets)) == len(sets), f"kernels were prepared twice: {sets}")
         _check(harness, first, second)
 
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
 from trunnion.sim.status import Status
-from trunnion.sim.trace import LibraryUnloaded, Synchronized
+from trunnion.sim.trace import LibraryUnloaded, LimitSet, Synchronized
 from trunnion.testing.acts import ACTS, Life
 from trunnion.testing.changes import CHANGES, NUMBERS, changes_of
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import PlantedFault
 from trunnion.testing.history import Bench, History, Step
-from trunnion.testing.interruption import InterruptedRuntime
+from trunnion.testing.interruption import InterruptedRuntime, interrupting, is_of_backend
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
@@ -134,6 +134,8 @@ def interrupted_calls(harness: Harness, history: History) -> None:
     The exception is the caller's, also where the tensor library was asked for something.
     """
     harness.once(_interrupt_library)
+    if harness.way.id == "call":  # what prepares a device is the same by every way
+        harness.once(_interrupt_preload)
     with harness.loaded(history.program) as loaded:
         bench = Bench(harness, history.program, loaded)
         for step in history.steps:
@@ -157,6 +159,21 @@ def _interrupt_library(harness: Harness) -> None:
                 harness.require(not struck, f"an interrupt got lost in {name} of the tensor library")
             bench.change_back()
             bench.call("call")
+
+
+def _interrupt_preload(harness: Harness) -> None:
+    """Interrupt what prepares a device, at each place, and require that no context stays current."""
+    program = plain_program(harness.capabilities)
+    artifact, stack = harness.built(program), harness.simulator.state.stack()
+    contexts, places, place = tuple(stack), 1, 0
+    while place <= places:
+        with closing(harness.reopen(program, artifact)) as loaded:
+            with suppress(KeyboardInterrupt), interrupting(is_of_backend, place) as interruption:
+                harness.machine.call(partial(loaded.preload, 1))
+            left, stack[:] = tuple(stack), contexts
+            harness.require(left == contexts, f"{len(left)} contexts are current, not {len(contexts)}")
+        places = places if place else interruption.places
+        place += 1
 
 
 def _interrupt(bench: Bench, step: Step, place: int) -> int:
@@ -268,6 +285,9 @@ def check_waits(harness: Harness, events: Sequence[Told], used: set[tuple[int, i
     waits = {(event.device, event.stream) for event in before if isinstance(event, Synchronized)}
     missed = sorted(one for one in used if not {one, (one[0], None)} & waits)
     harness.require(not missed, f"unloaded, and did not wait for {missed} (device, stream)")
+    last = max((place for place, event in enumerate(before) if isinstance(event, Synchronized)), default=0)
+    early = [event for event in before[:last] if isinstance(event, LimitSet)]
+    harness.require(not early, f"cache was given back before the launches were over: {early}")
 
 
 _MOMENT: Final = (

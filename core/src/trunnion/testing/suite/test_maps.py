@@ -75,7 +75,7 @@ def _check_kept(harness: Harness, scenario: Scenario, loaded: LoadedProgram) -> 
         check_refused(harness, expected, binding)
         return
     harness.require(binding.error is None, f"a good call was refused: {binding.error!r}")
-    held = []
+    held: list[Any] = []
     for _ in range(_MANY):
         other = harness.given(scenario.call)
         held.append(other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -285,6 +286,22 @@ def _check_owed(harness: Harness, scenario: Scenario) -> None:
         harness.require(again.error is None, f"closing again raised {again.error!r}")
         held = machine.set_aside(device, 0)
         harness.require(not held, f"closed, {held} bytes are set aside")
+    _check_made_up(harness)
+
+
+def _check_made_up(harness: Harness) -> None:
+    """Require that a call sets aside what the driver refused when the device was prepared."""
+    machine, device, nbytes = harness.machine, harness.machine.alike[0], 4096
+    tensor = TensorParam("a", dtype("uint8"), (Const(nbytes),))
+    program = _windowed(tensor, tensor.window())
+    with harness.loaded(program) as loaded:
+        with harness.simulator.fault("cuCtxSetLimit", Status.UNKNOWN):
+            observe(harness, partial(loaded.preload, device))
+        spec = TensorSpec(dtype="uint8", shape=(nbytes,), strides=(1,))
+        _, observed = harness.call(loaded, CallSpec(args=(spec,)))
+        harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+        held = machine.set_aside(device, 0)
+        harness.require(held, "no cache is set aside, as the driver had refused it before")
 
 
 def _window_bytes(scenario: Scenario) -> int:
@@ -303,11 +320,12 @@ def _check_told(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
         loaded.preload(device)
         for scenario in scenarios:
             nbytes = _window_bytes(scenario)
-            told = _captured_warnings(harness, loaded, scenario)
             due = nbytes > longest
-            harness.require(
-                bool(told) == due, f"{nbytes} bytes, after {longest} at most, were captured: {told}"
-            )
+            for stream in (None, _PER_THREAD) if machine.tier == "sim" else (None,):
+                told = _captured_warnings(harness, loaded, scenario, stream)
+                harness.require(
+                    bool(told) == due, f"{nbytes} bytes, after {longest} at most, were captured: {told}"
+                )
             harness.call(loaded, scenario.call)
             longest = max(longest, nbytes)
             held = machine.set_aside(device, 0)
@@ -328,18 +346,23 @@ def _check_preloaded(harness: Harness) -> None:
         harness.require(not told, f"preloaded, and captured: {told}")
 
 
-def _captured_warnings(harness: Harness, loaded: LoadedProgram, scenario: Scenario) -> list[str]:
-    """Capture a call, and return what its warnings say of cache that was not set aside."""
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD
+
+
+def _captured_warnings(
+    harness: Harness, loaded: LoadedProgram, scenario: Scenario, handle: int | None = None
+) -> list[str]:
+    """Capture a call, on a new stream or that one, and return what is warned of cache that was not set aside."""
     machine = harness.machine
     device = machine.alike[0]
-    stream = machine.new_stream(device)
+    stream = machine.new_stream(device) if handle is None else handle
     with (
         machine.stream(stream, device),
         machine.capture(stream, device),
         warnings.catch_warnings(record=True) as told,
     ):
         warnings.simplefilter("always", SetAsideWarning)
-        _, observed = harness.call(loaded, scenario.call)
+        _, observed = harness.call(loaded, scenario.call, stream=handle)
     harness.require(observed.error is None, f"a captured call raised {observed.error!r}")
     return [str(one.message) for one in told if issubclass(one.category, SetAsideWarning)]
 
