@@ -168,8 +168,12 @@ def _interrupt_preload(harness: Harness) -> None:
     contexts, places, place = tuple(stack), 1, 0
     while place <= places:
         with closing(harness.reopen(program, artifact)) as loaded:
+
+            def prepare(loaded: LoadedProgram = loaded) -> None:
+                loaded.preload(1)
+
             with suppress(KeyboardInterrupt), interrupting(is_of_backend, place) as interruption:
-                harness.machine.call(partial(loaded.preload, 1))
+                harness.machine.call(prepare)
             left, stack[:] = tuple(stack), contexts
             harness.require(left == contexts, f"{len(left)} contexts are current, not {len(contexts)}")
         places = places if place else interruption.places
