@@ -226,8 +226,8 @@ def maps_over_workspaces(harness: Harness, scenario: Scenario) -> None:
 
 def _check_moving(harness: Harness, scenario: Scenario) -> None:
     """Make a call several times, each time where other memory is free."""
-    kept = []
+    kept, device = [], harness.given(scenario.call).device or 0
     with harness.loaded(scenario.program) as loaded:
         for turn in range(4):
             check_call(harness, scenario, loaded, first=not turn)
-            kept.append(harness.machine.empty(4096 << turn, scenario.call.device or 0))
+            kept.append(harness.machine.empty(4096 << turn, device))
