@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunnion.arguments import spanned_bytes
 from trunnion.dlpack import CPU, CUDA
-from trunnion.errors import shorten
+from trunnion.errors import ArgumentError, shorten
 from trunnion.launcher import refusals
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT, aligned_bytes
 from trunnion.launcher.recall import Recall
@@ -205,11 +205,25 @@ class Preparation:
         if len(out) != len(self._outputs):
             raise refusals.out_count_error(out, tuple(slot.name for slot in self._outputs))
         given = tuple(
-            self._destination(slot, value, shape, (device, stream))
-            for slot, value, shape in zip(self._outputs, out, shapes, strict=True)
+            self._placed(index, value, shape, (device, stream))
+            for index, (value, shape) in enumerate(zip(out, shapes, strict=True))
         )
         self._check_overlaps(given)
         return given
+
+    def _placed(
+        self,
+        index: int,
+        value: Any,
+        shape: tuple[int, ...],
+        where: tuple[tuple[int, int], int | None],
+    ) -> Any:
+        """Return a destination; the error of one that does not fit says where in the call it stands."""
+        try:
+            return self._destination(self._outputs[index], value, shape, where)
+        except ArgumentError as error:
+            error.place = refusals.out_place(index, len(self._outputs))
+            raise
 
     def _allocate(
         self, slot: TensorSlot, shape: tuple[int, ...], device: tuple[int, int], stream: int | None
@@ -256,13 +270,15 @@ class Preparation:
 
     def _check_overlaps(self, given: tuple[Any, ...]) -> None:
         spans = sorted(
-            (array.data_ptr(), array.numel() * array.element_size(), slot.name)
-            for array, slot in zip(given, self._outputs, strict=True)
+            (array.data_ptr(), array.numel() * array.element_size(), index)
+            for index, array in enumerate(given)
             if array.numel()
         )
-        for (start, nbytes, name), (other, _, second) in pairwise(spans):
+        for (start, nbytes, first), (other, _, second) in pairwise(spans):
             if other < start + nbytes:
-                raise rows.OVERLAP(second, name)
+                error = rows.OVERLAP(self._outputs[second].name, self._outputs[first].name)
+                error.place = refusals.out_place(second, len(self._outputs))
+                raise error
 
     # The whole -------------------------------------------------------------------------------------------------
 
