@@ -145,7 +145,8 @@ def test_broken_calls_are_refused_and_reach_every_kind():
     examples = []
     for strategy, count in ((programs(), 80), (programs(required=rare), 40)):
         examples += draws(strategy.flatmap(lambda p: st.tuples(st.just(p), mistakes_of_each_kind(p))), count)
-    for program, mistakes in examples:
+    for program, (right, *mistakes) in examples:
+        assert not isinstance(expect(program, right.call.imagined()), Refused)
         for broken in mistakes:
             assert isinstance(expect(program, broken.call.imagined()), Refused)
             kinds.add(broken.kind)
