@@ -32,6 +32,7 @@ class Idle:
     capabilities: frozenset[Any] = frozenset()
     made: Counter[str] = field(default_factory=Counter)
     seen: list[Any] = field(default_factory=list)
+    asked: set[Any] = field(default_factory=set)
     name: str = "idle"
     machine: Any = field(default_factory=lambda: SimpleNamespace(tier="sim"))
 

@@ -23,6 +23,7 @@ class Idle:
     capabilities: frozenset = frozenset()
     made: Counter = field(default_factory=Counter)
     seen: list = field(default_factory=list)
+    asked: set = field(default_factory=set)
     name: str = "idle"
     machine: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tier="sim"))
 
