@@ -45,8 +45,14 @@ def test_there_is_a_saboteur_in_every_stage():
 
 @pytest.fixture
 def sabotaged(harness):
-    """Return a function that plants a mistake; every program that it loads is truly closed after the test."""
+    """Return a function that plants a mistake; every program that it loads is truly closed after the test.
+
+    A mistake may be to leave a context current: the thread has its own again.
+    """
+    stack = harness.simulator.state.stack()
+    contexts = tuple(stack)
     with contextlib.ExitStack() as programs:
+        programs.callback(lambda: stack.__setitem__(slice(None), contexts))
 
         def planted(saboteur):
             bad = SABOTEURS[saboteur].apply(harness)
