@@ -204,26 +204,15 @@ class Preparation:
             )
         if len(out) != len(self._outputs):
             raise refusals.out_count_error(out, tuple(slot.name for slot in self._outputs))
-        given = tuple(
-            self._placed(index, value, shape, (device, stream))
-            for index, (value, shape) in enumerate(zip(out, shapes, strict=True))
-        )
+        given = []
+        for index, (slot, value, shape) in enumerate(zip(self._outputs, out, shapes, strict=True)):
+            try:
+                given.append(self._destination(slot, value, shape, (device, stream)))
+            except ArgumentError as error:
+                error.place = refusals.out_place(index, len(self._outputs))
+                raise
         self._check_overlaps(given)
-        return given
-
-    def _placed(
-        self,
-        index: int,
-        value: Any,
-        shape: tuple[int, ...],
-        where: tuple[tuple[int, int], int | None],
-    ) -> Any:
-        """Return a destination; the error of one that does not fit says where in the call it stands."""
-        try:
-            return self._destination(self._outputs[index], value, shape, where)
-        except ArgumentError as error:
-            error.place = refusals.out_place(index, len(self._outputs))
-            raise
+        return tuple(given)
 
     def _allocate(
         self, slot: TensorSlot, shape: tuple[int, ...], device: tuple[int, int], stream: int | None
@@ -268,7 +257,7 @@ class Preparation:
             raise refusals.unreadable_error((slot.name,), (array,), error) from error
         return array
 
-    def _check_overlaps(self, given: tuple[Any, ...]) -> None:
+    def _check_overlaps(self, given: Sequence[Any]) -> None:
         spans = sorted(
             (array.data_ptr(), array.numel() * array.element_size(), index)
             for index, array in enumerate(given)
