@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
-    from trunnion.testing.history import Repeatable, Step
+    from trunnion.testing.history import Step
+    from trunnion.testing.repeatable import Repeatable
 
 __all__ = ["ACTS", "Life"]
 

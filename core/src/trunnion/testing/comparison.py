@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
     from trunnion.testing.strategies import Scenario
+    from trunnion.testing.ways import Arguments
 
-__all__ = ["check_call", "check_expected", "check_refused", "symbols_of"]
+__all__ = ["check_call", "check_expected", "check_given", "check_refused", "symbols_of"]
 
 
 def symbols_of(program: KernelProgram) -> dict[Kernel, str]:
@@ -52,12 +53,38 @@ def check_call(harness: Harness, scenario: Scenario, loaded: LoadedProgram, *, f
     LawViolation
         If anything differs.
     """
-    facts, observed = harness.call(loaded, scenario.call)
-    expected = expect(scenario.program, facts)
+    check_given(harness, scenario.program, harness.given(scenario.call), loaded, first=first)
+
+
+def check_given(
+    harness: Harness, program: KernelProgram, given: Arguments, loaded: LoadedProgram, *, first: bool = True
+) -> None:
+    """Make a call on tensors that are there, and compare it with the oracle's word.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    program
+        What is called.
+    given
+        What it is called with.
+    loaded
+        The program, loaded.
+    first
+        See `check_call`.
+
+    Raises
+    ------
+    LawViolation
+        If anything differs.
+    """
+    facts, observed = harness.call_with(loaded, given)
+    expected = expect(program, facts)
     if isinstance(expected, Refused):
         check_refused(harness, expected, observed)
     else:
-        check_expected(harness, scenario.program, facts, (expected, observed), first=first)
+        check_expected(harness, program, facts, (expected, observed), first=first)
 
 
 def check_refused(harness: Harness, expected: Refused, observed: Observed) -> None:

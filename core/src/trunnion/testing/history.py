@@ -13,9 +13,10 @@ from trunnion.testing.arithmetic import evaluate
 from trunnion.testing.comparison import check_expected, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.interruption import interrupting, is_of_backend
-from trunnion.testing.observed import Observed, is_work, observe
+from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
+from trunnion.testing.repeatable import Repeatable, bind_call
 from trunnion.testing.rounding import COMPLEX, FORMATS
 from trunnion.testing.strategies.calls import TensorSpec, row_major
 from trunnion.testing.strategies.histories import COLUMNS
@@ -24,14 +25,13 @@ from trunnion.testing.ways import WAYS, Arguments, capture
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.contract.adapter import BoundLaunch, LoadedProgram
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
     from trunnion.testing.changes import Change
-    from trunnion.testing.expected import CallSignature, Expected
     from trunnion.testing.harness import Harness
 
-__all__ = ["Bench", "History", "Repeatable", "Step"]
+__all__ = ["Bench", "History", "Step"]
 
 _ROOM: Final = 1 << 13
 """Bytes of storage of every tensor, so that each of its shapes finds room in the same one."""
@@ -65,26 +65,6 @@ class History:
 
     steps: tuple[Step, ...]
     """The steps."""
-
-
-@dataclass(slots=True)
-class Repeatable:
-    """A call that was bound or captured, and can be launched again."""
-
-    launch: Callable[[], object]
-    """What launches."""
-
-    facts: CallSignature
-    """The call's."""
-
-    first: Observed
-    """What came of the binding, or of the capture, without what runs at every launch."""
-
-    expected: Expected
-    """The oracle's word."""
-
-    stream: int | None
-    """The stream that it must use; None: any, since a graph has its own."""
 
 
 @dataclass(slots=True)
@@ -320,19 +300,12 @@ class Bench:
 
     def bind(self) -> Repeatable | None:
         """Bind the call; None if it is refused, as it must be."""
-        held: list[BoundLaunch] = []
-        given = self.given()
-        facts = self.harness.facts(given.args, out=given.out, device=given.device)
-        expected = expect(self.program, facts)
-        first = observe(self.harness, lambda: held.append(given.bind(self.loaded)), given_out=given.out)
-        self.harness.require(not first.launches, "binding launched")
-        if isinstance(expected, Refused):
-            check_refused(self.harness, expected, first)
+        bound = bind_call(self.harness, self.program, self.loaded, self.given())
+        if bound is None:
             return None
-        self.harness.require(first.error is None, f"a good call was refused: {first.error!r}")
-        stream, said = self.stream(expected.device), held[0].stream
+        stream, said = self.stream(bound.expected.device), bound.launch.stream
         self.harness.require(said == stream, f"says that it is bound to stream {said}, expected {stream}")
-        return Repeatable(held[0], facts, first, expected, stream)
+        return replace(bound, stream=stream)
 
     def capture(self) -> Repeatable | None:
         """Capture the call into a graph; None if it is refused, as it must be, or names a stream."""
@@ -346,15 +319,11 @@ class Bench:
         graph, captured = capture(self.harness, self.loaded, given)
         check_expected(self.harness, self.program, facts, (expected, captured), first=False)
         kept = tuple(event for event in captured.events if not is_work(event))
-        return Repeatable(graph.launch, facts, replace(captured, events=kept), expected, None)
+        return Repeatable(graph.launch, facts, replace(captured, events=kept), expected)
 
     def launch(self, call: Repeatable) -> None:
         """Launch a bound or captured call, and compare what arrived with the oracle's word on what it was made of."""
-        observed = observe(self.harness, call.launch)
-        whole = replace(call.first, error=observed.error, events=(*call.first.events, *observed.events))
-        if call.first.result is None:
-            whole = replace(whole, result=observed.result)
-        check_expected(self.harness, self.program, call.facts, (call.expected, whole), first=False)
+        whole = call.check(self.harness, self.program)
         if call.stream is not None:
             self.check_streams(whole, call.stream)
 

@@ -127,6 +127,9 @@ def _swizzles() -> Iterator[DescribedMap]:
             yield DescribedMap(
                 "tiled", (300, 512), {"box_dim": (8, 128), "swizzle": swizzle, **layout}, broken
             )
+        for extent in (64, 192, 256):
+            fields = {"box_dim": (8, extent), **layout}
+            yield DescribedMap("tiled", (300, 512), fields, "the box's inner dimension is 128 elements")
 
 
 def _corners() -> Iterator[DescribedMap]:

@@ -396,7 +396,8 @@ def map_layouts(draw: st.DrawFn, *, im2col: bool) -> Series:
         "element_offset": start,
     }
     form = choose(
-        draw, ("NONE", "NONE", "16B", "32B", "box", "thinned", *(("pixels", "pixels") if im2col else ()))
+        draw,
+        ("NONE", "NONE", "16B", "32B", "box", "thinned", "chunk", *(("pixels", "pixels") if im2col else ())),
     )
     if form == "NONE":
         tensor_map = tensor.tiled((1, 16), shape=(rows, columns), strides=(step, inner), element_offset=start)
@@ -406,6 +407,8 @@ def map_layouts(draw: st.DrawFn, *, im2col: bool) -> Series:
     elif form == "thinned":
         (first, second), steps = choose(draw, _THINNED)
         tensor_map = tensor.tiled((first, second, 256), element_strides=(*steps, 2), interleave="16B", **deep)
+    elif form == "chunk":
+        tensor_map = tensor.tiled((1, 1, choose(draw, (8, 24))), interleave="16B", **deep)
     elif form == "pixels":
         tensor_map = tensor.im2col(
             pixel_box_lower_corner=(choose(draw, (-1, 0, 1)),),

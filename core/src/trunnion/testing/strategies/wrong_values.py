@@ -79,9 +79,8 @@ def _wrong_pointers(param: PointerParam) -> Iterator[tuple[str, object]]:
     if not param.nullable:
         yield from (("pointer null", nothing) for nothing in (None, 0))
     if param.alignment > 1:
-        yield from (
-            ("pointer alignment", number) for number in (1, param.alignment * 5 + param.alignment // 2)
-        )
+        half = param.alignment // 2
+        yield from (("pointer alignment", number) for number in (1, half, 4 * param.alignment + half))
 
 
 def _wrong_structs(param: StructParam) -> Iterator[tuple[str, object]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from trunnion.testing.forked import CAN_FORK, told_by_a_child
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect, kernel_of
+from trunnion.testing.repeatable import bind_call
 from trunnion.testing.strategies import Scenario, scenarios
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
@@ -55,23 +55,22 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     harness.simulator.clear_trace()
     loaded = harness.open(scenario.program)
     images = _images(harness)
-    facts, _ = harness.call(loaded, scenario.call)
+    harness.call(loaded, scenario.call)
     images |= _images(harness)  # what is loaded by the first call alone
-    given = harness.given(scenario.call)
-    kept: list[Any] = []
-    observe(harness, partial(lambda one: kept.append(given.bind(one)), loaded))
+    bound = bind_call(harness, scenario.program, loaded, harness.given(scenario.call))
     harness.simulator.clear_trace()
     loaded.close()
     loaded.close()
     gone = [event.library for event in harness.simulator.trace if isinstance(event, LibraryUnloaded)]
     harness.require(set(gone) == images and len(gone) == len(images), f"unloaded {gone}, of {images}")
-    assume(not isinstance(expect(scenario.program, facts), Refused))
+    if bound is None:
+        return
     _, observed = harness.call(loaded, scenario.call)
     harness.require(isinstance(observed.error, LifecycleError), f"a closed program raised {observed.error!r}")
     harness.require(not observed.launches, "a closed program launched")
     del loaded
     gc.collect()
-    told = "; ".join(going_on({"a bound call of a closed program": kept[0]}))
+    told = "; ".join(going_on({"a bound call of a closed program": bound.launch}))
     harness.require(not told and not harness.observed_launches(), told)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_closed_first)
@@ -107,21 +106,13 @@ def nothing_else_unloads(harness: Harness, scenario: Scenario) -> None:
     """
     held = [harness.open(scenario.program)]
     harness.call(held[0], scenario.call)
-    given = harness.given(scenario.call)
-    facts = harness.facts(given.args, out=given.out, device=given.device)
-    expected = expect(scenario.program, facts)
-    kept: list[Any] = []
-    binding = observe(harness, lambda: kept.append(given.bind(held.pop())))
+    bound = bind_call(harness, scenario.program, held.pop(), harness.given(scenario.call))
     harness.simulator.clear_trace()
     gc.collect()
     gone = [event for event in harness.simulator.trace if isinstance(event, LibraryUnloaded)]
     harness.require(not gone, f"a finalizer unloaded {gone}")
-    if isinstance(expected, Refused):
-        return
-    harness.require(binding.error is None, f"a good call was refused: {binding.error!r}")
-    observed = observe(harness, kept[0], given_out=given.out)
-    whole = replace(observed, events=(*binding.events, *observed.events))
-    check_expected(harness, scenario.program, facts, (expected, whole), first=False)
+    if bound is not None:
+        bound.check(harness, scenario.program)
 
 
 @law("C3", given=_any, ways=CALLS)
@@ -207,28 +198,14 @@ def _prepares(event: object, waiting: set[tuple[str, int]]) -> bool:
 def bound_calls(harness: Harness, scenario: Scenario) -> None:
     """A bound call launches nothing by itself, then as a plain call does each time; a wrong one is refused at once."""
     with harness.loaded(scenario.program) as loaded:
-        args = harness.arguments(scenario.call.args)
-        facts = harness.facts(args, device=scenario.call.device)
-        expected = expect(scenario.program, facts)
-        kept: list[Any] = []
-
-        def bind() -> None:
-            kept.append(loaded.bind(args, device=scenario.call.device))
-
-        binding = observe(harness, bind)
-        harness.require(not binding.launches, "binding launched")
-        if isinstance(expected, Refused):
-            check_refused(harness, expected, binding)
+        bound = bind_call(harness, scenario.program, loaded, harness.given(scenario.call))
+        if bound is None:
             return
-        harness.require(binding.error is None, f"a good call was refused: {binding.error!r}")
-        said, known = (kept[0].name, kept[0].device), (scenario.program.name, expected.device)
+        said, known = (bound.launch.name, bound.launch.device), (scenario.program.name, bound.expected.device)
         true = said[0] in ("", known[0]) and said[1] in (None, known[1])
         harness.require(true, f"says that it is of {said}, expected {known}")
         for _ in range(2):
-            observed = observe(harness, kept[0])
-            events = (*binding.allocations, *observed.events)
-            whole = replace(observed, events=events)
-            check_expected(harness, scenario.program, facts, (expected, whole), first=False)
+            bound.check(harness, scenario.program)
 
 
 @law("C6", given=lambda harness: st.tuples(_any(harness), st.booleans()), cost="toolchain", ways=LOADS)
