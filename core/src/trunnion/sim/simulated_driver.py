@@ -226,6 +226,18 @@ class SimulatedDriver(Controls):
         """
         return self._state.new_stream(self.device(device)).handle
 
+    def replace_stream(self, stream: int, device: int = 0) -> None:
+        """Destroy a stream, and create another one that gets its handle, as a driver may give it again.
+
+        Parameters
+        ----------
+        stream
+            The handle.
+        device
+            The ordinal of the device of the new one.
+        """
+        self._state.replace_stream(stream, self.device(device))
+
     @contextmanager
     def stream(self, handle: int, device: int = 0) -> Iterator[None]:
         """Make a stream the current one of a device, in this thread, until the block ends.

@@ -211,6 +211,11 @@ class DriverState:
         self.add(stream)
         return stream
 
+    def replace_stream(self, handle: int, device: Device) -> None:
+        """Have a handle stand for a new stream, in place of the one for which it stood."""
+        with self.lock:
+            self.add(Stream(self.get(Stream, handle).handle, device, next(self._streams_made)))
+
     def stream(self, handle: int) -> Stream:
         """Return the stream behind a handle.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.errors import DriverError, LifecycleError, TrunnionError
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Allocated, MemoryCopied
 from trunnion.testing.comparison import check_expected, symbols_of
@@ -279,16 +279,21 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
     """Calls of one program in two threads at once each receive their own parameters, stream and tensors.
 
     Where each of them would wait for the other to load it, one at least is told so by a `LifecycleError`. Where none
-    waits for itself none is, be there a third.
+    waits for itself none is, be there a third. What the driver refuses in one takes nothing back of the other's.
     """
     if overlap.place == _CROSSED:
         _check_crossed(harness, overlap)
         _check_chained(harness, overlap)
-        return
+    else:
+        _check_at_once(harness, overlap)
+        _check_refused_at_once(harness, overlap)
+
+
+def _check_at_once(harness: Harness, overlap: Overlap) -> None:
+    """Have a call come in another thread in the middle of one, and require that both go through."""
     first, second = _callers(harness, overlap)
-    with harness.loaded(overlap.scenario.program) as loaded:  # a process may keep a reference to each context
-        for device in harness.machine.alike:
-            loaded.preload(device)
+    with _prepared(harness, overlap):  # a process may keep a reference to each context
+        pass
     with (
         unloading_all(harness),
         referring_to_none(harness, kept=0),
@@ -318,6 +323,39 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
         ]
         harness.require(len(set(written)) == len(written), "variables were given their first contents twice")
         _check(harness, first, second)
+
+
+@contextmanager
+def _prepared(harness: Harness, overlap: Overlap) -> Iterator[LoadedProgram]:
+    """Open a program that has nothing left to prepare."""
+    with harness.loaded(overlap.scenario.program) as loaded:
+        for device in harness.machine.alike:
+            loaded.preload(device)
+        yield loaded
+
+
+def _check_refused_at_once(harness: Harness, overlap: Overlap) -> None:
+    """Have the driver refuse a call in another thread, where one has just made its context current."""
+    first, second = _callers(harness, overlap)
+    simulator, left = harness.simulator, list[bool]()
+
+    def call(loaded: LoadedProgram) -> None:
+        with simulator.current(harness.machine.alike[-1]), _refusing(harness):
+            before = tuple(simulator.state.stack())
+            with suppress(DriverError):
+                second.launch(loaded)
+            left.append(tuple(simulator.state.stack()) == before)
+
+    with _prepared(harness, overlap) as loaded, ThreadPoolExecutor(1) as thread:
+        simulator.clear_trace()
+
+        def come() -> None:
+            thread.submit(call, loaded).result(_PATIENCE)
+
+        with _accepted(harness), _comes(harness, first, "context", come):
+            simulator.call(first.launch, loaded)
+        harness.require(all(left), "a refused call left other contexts current in its thread than there were")
+        _check(harness, first)
 
 
 class _Loading:

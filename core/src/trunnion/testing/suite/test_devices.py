@@ -22,7 +22,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 from trunnion.sim.objects import CaptureMode
 from trunnion.sim.status import Status
-from trunnion.testing.comparison import check_expected
+from trunnion.testing.comparison import check_expected, check_given
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, asked, reports
 from trunnion.testing.laws import EVERY_WAY, law
@@ -309,6 +309,12 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         with _leaving_thread(harness):
             _, observed = harness.call(loaded, scenario.call, stream=foreign)
         _check_refused_word(harness, observed, "stream")
+        harness.simulator.replace_stream(foreign, expected.device)  # a driver gives handles again
+        given = harness.given(scenario.call, stream=foreign)
+        check_given(harness, scenario.program, given, loaded, first=False)
+        _, observed = harness.call(loaded, there.call, stream=foreign)
+        if not isinstance(told, Refused):
+            _check_refused_word(harness, observed, "stream")
         here = harness.simulator.new_stream(expected.device)
         given = harness.given(scenario.call)
         call = partial(loaded.entry, *given.args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -35,7 +35,7 @@ from trunnion.testing.strategies.histories import (
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
     from trunnion.contract.adapter import LoadedProgram
@@ -331,19 +331,50 @@ class _Closing:
         return None if self._closed is None else self._closed.exception()
 
 
-@law("Y4", given=lambda harness: history_programs(harness.capabilities), ways=LOADS, cost="toolchain")
-def closes_during_calls(harness: Harness, program: KernelProgram) -> None:
-    """A program that is closed while another thread is in a call of it ends that call first, and is closed then."""
-    simulator = harness.simulator
-    with harness.loaded(program) as loaded:
+_PREPARING: Final = ("cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelSetAttribute", "cuCtxSetLimit")
+"""What the driver is asked while a first call loads a program, and prepares a device for it."""
+
+_LAST_PREPARED: Final = 4
+"""The last answer of the driver to any of these behind which a program is closed."""
+
+
+_LOADED_BEFORE: Final = ("call", "preload")
+"""The ways in which no call loads."""
+
+
+def _closed(harness: Harness) -> st.SearchStrategy[tuple[KernelProgram, int]]:
+    return st.tuples(history_programs(harness.capabilities), st.integers(-1, _LAST_PREPARED))
+
+
+@law("Y4", given=_closed, ways=LOADS, cost="toolchain")
+def closes_during_calls(harness: Harness, example: tuple[KernelProgram, int]) -> None:
+    """A program that is closed while another thread is in a call of it ends that call first, and is closed then.
+
+    So is one whose first call prepares its device; where that call loads it, too, it may find it closed instead.
+    """
+    (program, place), simulator, answers = example, harness.simulator, itertools.count()
+
+    def behind(proceed: Callable[..., None], *arguments: Any) -> None:
+        proceed(*arguments)
+        if next(answers) == place:
+            other(None)
+
+    with harness.loaded(program) as loaded, ExitStack() as until:
         bench, other = Bench(harness, program, loaded), _Closing(loaded)
         simulator.register_body("kernel_0", other)
-        try:
-            with simulator.intercept("cuLibraryUnload", other.unloads):
+        until.callback(simulator.unregister_body, "kernel_0")
+        for call in _PREPARING:
+            until.enter_context(simulator.intercept(call, behind))
+        with simulator.intercept("cuLibraryUnload", other.unloads):
+            if place < 0 or harness.way.id in _LOADED_BEFORE:
                 bench.call("call")
-                error = other.end()
-        finally:
-            simulator.unregister_body("kernel_0")
+            else:
+                _, first = harness.call_with(loaded, bench.given())
+                whole = first.error is None or (
+                    isinstance(first.error, LifecycleError) and not first.launches
+                )
+                harness.require(whole, f"a call during which its program was closed raised {first.error!r}")
+            error = other.end()
         harness.require(not other.early, "the program was closed in the middle of a call")
         harness.require(error is None, f"closing raised {error!r}")
         _, later = harness.call_with(loaded, bench.given())
