@@ -144,9 +144,12 @@ def read_struct(param: StructParam, given: object) -> bytes:
     if isinstance(given, TensorFacts):
         raise WrongArgumentError(_TYPE, "a tensor for a struct")
     try:
-        data = memoryview(cast("Any", given)).tobytes()
+        view = memoryview(cast("Any", given))
     except TypeError as error:
         raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for a struct") from error
+    if not view.c_contiguous:
+        raise WrongArgumentError(_TYPE, "a buffer whose bytes do not lie one behind the other")
+    data = view.tobytes()
     if len(data) != param.nbytes:
         raise WrongArgumentError((ArgumentError,), f"{len(data)} bytes for a struct of {param.nbytes}")
     return data

@@ -133,7 +133,7 @@ class CallSpec:
 
         def facts(given: object) -> object:
             if isinstance(given, BytesSpec):
-                return given.data
+                return given.make()
             if not isinstance(given, TensorSpec):
                 return given
             start = 1 << 21 if given.shared else next(place)

@@ -8,7 +8,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hypothesis import strategies as st
 
@@ -58,7 +58,8 @@ class BytesSpec:
     """The bytes."""
 
     form: str = "bytes"
-    """The class that holds them: ``"bytes"``, ``"bytearray"``, ``"memoryview"`` or ``"structure"``."""
+    """What holds them: ``"bytes"``, ``"bytearray"``, ``"memoryview"`` or ``"structure"``; or a buffer in which they do
+    not lie one behind the other: ``"every other"``, or ``"columns"``, an even number in two rows, column by column."""
 
     def make(self) -> object:
         """Return the object to be passed."""
@@ -67,7 +68,32 @@ class BytesSpec:
                 "Struct", (ctypes.Structure,), {"_fields_": [("data", ctypes.c_ubyte * len(self.data))]}
             )
             return kind.from_buffer_copy(self.data)
+        if self.form == "every other":
+            return memoryview(bytes(byte for one in self.data for byte in (one, 0)))[::2]
+        if self.form == "columns":
+            return _in_columns(self.data)
         return {"bytes": bytes, "bytearray": bytearray, "memoryview": memoryview}[self.form](self.data)
+
+
+class _Buffer(ctypes.Structure):
+    """``Py_buffer`` (Python/C API reference, "Buffer Protocol")."""
+
+    _fields_: ClassVar[list[tuple[str, Any]]] = [
+        ("buf", ctypes.c_char_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int), ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p), ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)), ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def _in_columns(data: bytes) -> memoryview:
+    """Return two rows of bytes that lie in memory column by column, as Fortran's arrays do."""
+    pair = ctypes.c_ssize_t * 2
+    buffer = _Buffer(data, None, len(data), 1, 1, 2, b"B", pair(2, len(data) // 2), pair(1, 2), None, None)
+    of_buffer = ctypes.pythonapi.PyMemoryView_FromBuffer
+    of_buffer.restype, of_buffer.argtypes = ctypes.py_object, (ctypes.POINTER(_Buffer),)
+    made: memoryview = of_buffer(ctypes.byref(buffer))
+    return made
 
 
 class RaisedByArgumentError(Exception):

@@ -88,6 +88,8 @@ def _wrong_structs(param: StructParam) -> Iterator[tuple[str, object]]:
         ("struct type", other)
         for other in (None, 7, "a" * param.nbytes, [0] * param.nbytes, _NUMBER, RaiserSpec())
     )
+    orders = ("columns", "every other") if not param.nbytes % 2 else ("every other",)
+    yield from (("struct order", BytesSpec(bytes(param.nbytes), form)) for form in orders)
     for form in ("bytes", "structure"):
         yield "struct size", BytesSpec(bytes(param.nbytes + 1), form)
         yield "struct size", BytesSpec(bytes(param.nbytes - 1), form)

@@ -82,6 +82,8 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
 
 
 _MANY = 33
+_APART = 11
+"""How many tensors lie between two numbers."""
 
 
 def _check_many(harness: Harness) -> None:
@@ -89,7 +91,7 @@ def _check_many(harness: Harness) -> None:
     params: list[TensorParam | ScalarParam] = []
     for index in range(_MANY):
         params.append(TensorParam(f"t{index}", dtype("float32"), (_ONE,)))
-        if index % 11 == 10:  # noqa: PLR2004 - a few
+        if not (index + 1) % _APART:
             params.append(ScalarParam(f"s{index}", dtype("int32")))
     launch = KernelLaunch("k", tuple(params), (_ONE,) * 3, (_ONE,) * 3)
     program = KernelProgram("p", Signature(tuple(params)), (CODE,), (launch,))

@@ -194,6 +194,22 @@ def unlike_devices(harness: Harness, tour: Tour) -> None:
         machine = _Machine(harness, tour, opened)
         for visit in tour.visits:
             machine.visit(visit)
+    if Capability.ACCESS_POLICY_WINDOW in harness.capabilities and "ptx" in harness.spec.accepts:
+        harness.once(_check_longest_windows)
+
+
+_LONG: Final = 1 << 14  # bytes: more than some of the devices allow a window
+
+
+def _check_longest_windows(harness: Harness) -> None:
+    """Require that a window without a length ends where each device has it, after calls on other devices."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(_LONG),))
+    launch = KernelLaunch("k", (tensor,), (Const(1),) * 3, (Const(1),) * 3, window=tensor.window())
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    with harness.loaded(program, portable_image(program)) as loaded:
+        for device in (*UNLIKE, *UNLIKE):
+            spec = TensorSpec(dtype="uint8", shape=(_LONG,), strides=(1,), device=device)
+            check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded)
 
 
 def _strangers(harness: Harness) -> SearchStrategy[Any]:
