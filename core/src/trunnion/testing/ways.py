@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
-__all__ = ["CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture", "taken_up"]
+__all__ = ["CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture", "compiled_program", "taken_up"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,15 +163,20 @@ def _adapter_of(harness: Harness) -> type[KernelAdapter]:
     return Loading
 
 
+def compiled_program(loaded: LoadedProgram) -> CompiledProgram | None:
+    """Return the program that `trunnion.compile` or `trunnion.load` returned, if a way made it callable by one."""
+    return loaded.compiled if isinstance(loaded, _Ordinary) else None
+
+
 class _Ordinary(LoadedProgram):
     """The program that `trunnion.compile` returns, called as people call it."""
 
     def __init__(self, program: CompiledProgram) -> None:
-        self._program = program
+        self.compiled = program
 
     @property
     def entry(self) -> Callable[..., Any]:
-        return self._program.entry
+        return self.compiled.entry
 
     def call(
         self,
@@ -181,7 +186,7 @@ class _Ordinary(LoadedProgram):
         stream: int | None = None,
         device: int | None = None,
     ) -> Any:
-        return self._program(*args, out=out, stream=stream, device=device)
+        return self.compiled(*args, out=out, stream=stream, device=device)
 
     def bind(
         self,
@@ -191,13 +196,13 @@ class _Ordinary(LoadedProgram):
         stream: int | None = None,
         device: int | None = None,
     ) -> BoundLaunch:
-        return self._program.bind(*args, out=out, stream=stream, device=device)
+        return self.compiled.bind(*args, out=out, stream=stream, device=device)
 
     def preload(self, device: int) -> None:
-        self._program.preload(device)
+        self.compiled.preload(device)
 
     def close(self) -> None:
-        self._program.close()
+        self.compiled.close()
 
 
 # How a call is made ----------------------------------------------------------------------------------------------

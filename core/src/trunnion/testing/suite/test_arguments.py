@@ -24,6 +24,7 @@ from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
+from trunnion.testing.repeatable import BoundCall
 from trunnion.testing.strategies import (
     Breakage,
     CallSpec,
@@ -38,12 +39,12 @@ from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.limits import narrow_operations, operations
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers_each
-from trunnion.testing.ways import LOADS
+from trunnion.testing.ways import LOADS, compiled_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.contract.adapter import BoundLaunch, LoadedProgram
     from trunnion.testing.harness import Harness
     from trunnion.testing.strategies.limits import Series
 
@@ -227,6 +228,13 @@ def named_arguments(harness: Harness, example: tuple[Scenario, int, tuple[str, .
             check_expected(harness, program, facts, (expected, observed), first=False)
         for blamed, given in _misnamed(names, count, args, named):
             _check_named(harness, partial(loaded.entry, *args[:count], **given, **words), blamed)
+        compiled = compiled_program(loaded)
+        if compiled is not None and not isinstance(expected, Refused):
+            held: list[BoundLaunch] = []
+            bind = partial(compiled.bind, *args[:count], **named, **words)
+            first = observe(harness, lambda: held.append(bind()))
+            harness.require(first.error is None, f"a good call was refused: {first.error!r}")
+            BoundCall(held[0], facts, first, expected).check(harness, program)
 
 
 def _misnamed(
@@ -332,6 +340,22 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
                 assert isinstance(told, Refused), facts
                 check_refused(harness, told, observed)
         _check_from_elsewhere(harness, scenario, loaded, given)
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_sized_by_a_number)
+
+
+def _check_sized_by_a_number(harness: Harness) -> None:
+    """Require that a destination has the extent that a number of the call says, beside tensors that are alike."""
+    count = Symbol("count", min=0)
+    params = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("count", dtype("int32"), count)
+    output = TensorParam("b", dtype("float32"), (count, Const(2)), access="write")
+    launch = KernelLaunch("k", (params[0], output, count), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature(params, (output,)), (CODE,), (launch,))
+    beside = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    with harness.loaded(program) as loaded:
+        for wanted, rows in ((3, 3), (3, 3), (5, 5), (5, 3), (0, 0), (3, 5)):
+            out = (TensorSpec(dtype="float32", shape=(rows, 2), strides=(2, 1)),)
+            check_call(harness, Scenario(program, CallSpec(args=(beside, wanted), out=out)), loaded)
 
 
 def _check_from_elsewhere(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -31,6 +31,7 @@ __all__: list[str] = []
 
 _ONE, _SEVEN = Const(1), Const(7)
 _PORTABLE = 8
+_CLUSTERS = ("cluster", "preferred_cluster")
 
 
 @law("L5", tier="driver", given=needing(Capability.CLUSTER), requires=frozenset({Capability.CLUSTER}))
@@ -97,23 +98,26 @@ def memory_domains(harness: Harness, scenario: Scenario) -> None:
 
 
 @st.composite
-def _wide(draw: st.DrawFn) -> Scenario:
-    """Draw two kernels with constant clusters, of which at most one is portable."""
+def _wide(draw: st.DrawFn, *, preferred: bool) -> Scenario:
+    """Draw two kernels with constant clusters, or preferred ones, of which at most one is portable."""
     shapes = ((16, 1, 1), (4, 4, 1), (3, 3, 1), (2, 2, 4), (8, 1, 1), (2, 2, 2), (1, 1, 1))
     first, second = draw(st.sampled_from(shapes[:4])), draw(st.sampled_from(shapes))
-    launches = tuple(
+    wide, other = (
         KernelLaunch(
             kernel, (Const(7),), (Const(2 * x), Const(y), Const(z)), (_ONE, _ONE, _ONE), cluster=(x, y, z)
         )
         for kernel, (x, y, z) in (("wide", first), ("other", second))
     )
+    if preferred and draw(st.booleans()):
+        wide = replace(wide, cluster=(1, 1, first[2]), preferred_cluster=first)
+    launches = (wide, other)
     chosen = launches if draw(st.booleans()) else launches[:1]
     return Scenario(KernelProgram("p", Signature(), (CODE,), chosen), CallSpec(args=(), device=0))
 
 
 @law(
     "L14",
-    given=lambda _: _wide(),
+    given=lambda harness: _wide(preferred=Capability.PREFERRED_CLUSTER in harness.capabilities),
     requires=frozenset({Capability.CLUSTER, Capability.MULTI_LAUNCH}),
 )
 def wide_clusters(harness: Harness, scenario: Scenario) -> None:
@@ -127,7 +131,7 @@ def wide_clusters(harness: Harness, scenario: Scenario) -> None:
     wanted = {
         symbols[kernel_of(scenario.program, launch)]
         for launch in scenario.program.launches
-        if math.prod(dict(attributes_of(launch)).get("cluster", ())) > _PORTABLE
+        if max(math.prod(extents) for name, extents in attributes_of(launch) if name in _CLUSTERS) > _PORTABLE
     }
     harness.require(sorted(allowed) == sorted(wanted), f"allowed {allowed}, expected {sorted(wanted)}")
 
@@ -184,6 +188,19 @@ def decided_attributes(harness: Harness, decided: Decided) -> None:
         for index, args in enumerate(decided.calls):
             scenario = Scenario(decided.program, CallSpec(args=args, device=0))
             check_call(harness, scenario, loaded, first=index == 0)
+    if Capability.CLUSTER in harness.capabilities:
+        harness.once(_check_constant_grid)
+
+
+def _check_constant_grid(harness: Harness) -> None:
+    """Require that clusters that a call decides divide a grid that the program says."""
+    x, y, z = symbols = tuple(Symbol(name, min=1) for name in "xyz")
+    params = tuple(ScalarParam(symbol.name, dtype("int32"), symbol) for symbol in symbols)
+    launch = KernelLaunch("k", (), (Const(4), Const(6), Const(4)), (_ONE, _ONE, _ONE), cluster=(x, y, z))
+    program = KernelProgram("p", Signature(params), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        for widths in ((2, 2, 2), (3, 1, 1), (1, 4, 1), (1, 1, 3), (4, 2, 1)):
+            check_call(harness, Scenario(program, CallSpec(args=widths, device=0)), loaded)
 
 
 @st.composite

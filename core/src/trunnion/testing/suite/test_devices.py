@@ -7,7 +7,7 @@ import threading
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -177,13 +177,20 @@ _PREPARED = 5
 """Turns after which all devices are prepared."""
 
 
-@law("N3", given=lambda harness: st.tuples(_to_prepare(harness), st.booleans(), st.sampled_from(CaptureMode)))
-def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) -> None:
+_STREAMS: Final = (0, None, 1, 2)
+"""The driver's own streams; None: a new one."""
+
+
+@law(
+    "N3",
+    given=lambda h: st.tuples(_to_prepare(h), st.sampled_from(_STREAMS), st.sampled_from(CaptureMode)),
+)
+def every_device(harness: Harness, example: tuple[Scenario, int | None, CaptureMode]) -> None:
     """A program launches on each device, the null stream too, and leaves the thread's contexts and capture mode alone.
 
     So it does whatever context is current, and whatever mode: other code of the thread relies on both.
     """
-    (scenario, named, mode), simulator = example, harness.simulator
+    (scenario, handle, mode), simulator = example, harness.simulator
     with (
         _capture_mode(harness, mode),
         _leaving_thread(harness),
@@ -191,7 +198,7 @@ def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) 
     ):
         for turn, (device, current) in enumerate(itertools.product((0, 1, 0), (None, 0, 1))):
             moved = Scenario(scenario.program, moved_to(scenario.call, device))
-            stream = simulator.new_stream(device) if named else 0
+            stream = simulator.new_stream(device) if handle is None else handle
             with (
                 nullcontext() if current is None else simulator.current(current),
                 _leaving_thread(harness),
@@ -199,7 +206,7 @@ def every_device(harness: Harness, example: tuple[Scenario, bool, CaptureMode]) 
             ):
                 expected, observed = _good_call(harness, loaded, moved, stream=stream)
             if (
-                current == device and turn > _PREPARED and not named
+                current == device and turn > _PREPARED and handle == 0
             ):  # it may be a green one, of fewer processors
                 harness.require(
                     "cuCtxPushCurrent" not in names, "a context of the device was current, and is not used"

@@ -16,7 +16,7 @@ from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
-from trunnion.sim.objects import Library
+from trunnion.sim.objects import Library, Stream
 from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected
@@ -118,6 +118,10 @@ def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
     harness.require(
         _used(harness) == used, f"{name} failed, and memory in use is {_used(harness)}, was {used}"
     )
+
+
+def _streams(harness: Harness) -> set[int]:
+    return {handle for handle, one in harness.simulator.state.handled.items() if isinstance(one, Stream)}
 
 
 @contextmanager
@@ -346,6 +350,7 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
     there = Scenario(scenario.program, moved_to(scenario.call, 1))
     for place in _places(names):
         with unloading_all(harness), closing(_Preparation(harness, scenario, artifact)) as preparation:
+            streams = _streams(harness)
             with _leaving_nothing(harness) as faults:
                 with planted(harness, names, place, status) as fault:
                     prepared = observe(harness, preparation.run)
@@ -353,6 +358,9 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
                 if fault.struck and not (fault.name in PROBES and prepared.error is None):
                     _check_struck(harness, fault, prepared.error)
                 del prepared
+            left = len(_streams(harness) - streams)
+            told = f"{fault.name} failed, and {left} streams were created and not destroyed"
+            harness.require(not left or fault.name == "cuStreamDestroy", told)
             with noting_contents(harness, scenario.program) as seen:
                 loaded = preparation.run()
                 check_call(harness, there, loaded)

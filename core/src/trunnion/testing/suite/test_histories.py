@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -237,7 +237,7 @@ def waiting_closes(harness: Harness, history: History) -> None:
         for step in (Step("again"), *history.steps):
             life.take(step)
             used |= launched_on(harness)
-        _check_waits(life, used)
+        _check_waits(life, used, min(device for device, _ in used) if used else None)
         life.reopen()
         if _launch_half(life):
             _check_waits(life, launched_on(harness))
@@ -262,9 +262,11 @@ def _launch_half(life: Life) -> bool:
     return fault.struck
 
 
-def _check_waits(life: Life, used: set[tuple[int, int]]) -> None:
+def _check_waits(life: Life, used: set[tuple[int, int]], current: int | None = None) -> None:
     """Close the program, and require that it waits first for all streams that were launched on."""
-    check_waits(life.harness, observe(life.harness, life.loaded.close).events, used)
+    with nullcontext() if current is None else life.harness.simulator.current(current):
+        events = observe(life.harness, life.loaded.close).events
+    check_waits(life.harness, events, used)
 
 
 def check_waits(harness: Harness, events: Sequence[Told], used: set[tuple[int, int]]) -> None:
@@ -331,6 +333,21 @@ class _Closing:
         return None if self._closed is None else self._closed.exception()
 
 
+def _call_within(bench: Bench) -> None:
+    """Make a call in the middle of another one: a launcher has room for both from then on."""
+    simulator, inner = bench.harness.simulator, [bench.given()]
+
+    def come(_: Any) -> None:
+        if inner:
+            inner.pop().launch(bench.loaded)
+
+    simulator.register_body("kernel_0", come)
+    try:
+        simulator.call(bench.given().launch, bench.loaded)
+    finally:
+        simulator.unregister_body("kernel_0")
+
+
 _PREPARING: Final = ("cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelSetAttribute", "cuCtxSetLimit")
 """What the driver is asked while a first call loads a program, and prepares a device for it."""
 
@@ -361,6 +378,8 @@ def closes_during_calls(harness: Harness, example: tuple[KernelProgram, int]) ->
 
     with harness.loaded(program) as loaded, ExitStack() as until:
         bench, other = Bench(harness, program, loaded), _Closing(loaded)
+        if place < 0:
+            _call_within(bench)
         simulator.register_body("kernel_0", other)
         until.callback(simulator.unregister_body, "kernel_0")
         for call in _PREPARING:

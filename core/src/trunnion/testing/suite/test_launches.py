@@ -130,6 +130,26 @@ def strided_tensors(harness: Harness, example: tuple[Scenario, tuple[Breakage, .
         for broken in mistakes:
             if broken.kind == "stride":
                 check_call(harness, Scenario(scenario.program, broken.call), loaded, first=False)
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_named_twice)
+
+
+def _check_named_twice(harness: Harness) -> None:
+    """Require that a stride which two tensors name is that of the one that has it: one row has any."""
+    step, rows = Symbol("step"), (Symbol("m"), Symbol("n"))
+    tensors = tuple(
+        TensorParam(name, dtype("float32"), (extent, Const(3)), strides=(step, Const(1)))
+        for name, extent in zip("ab", rows, strict=True)
+    )
+    launch = KernelLaunch("k", (*tensors, step), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature(tensors), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        for counts in ((1, 4), (4, 1), (1, 1), (4, 4)):
+            specs = tuple(
+                TensorSpec(dtype="float32", shape=(count, 3), strides=(64 if count == 1 else 7, 1))
+                for count in counts
+            )
+            check_call(harness, Scenario(program, CallSpec(args=specs)), loaded)
 
 
 @law(

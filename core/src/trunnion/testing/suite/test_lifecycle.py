@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -152,13 +152,15 @@ def _close_within(harness: Harness, scenario: Scenario, first: LoadedProgram, se
     first.close()
 
 
-@law("C4", given=_any)
-def preloading(harness: Harness, scenario: Scenario) -> None:
+@law("C4", given=lambda harness: st.tuples(_any(harness), st.booleans()))
+def preloading(harness: Harness, example: tuple[Scenario, bool]) -> None:
     """Preloading a device leaves nothing of it to the first call, and launches nothing by itself."""
+    scenario, elsewhere = example
     with harness.loaded(scenario.program) as loaded:
         harness.simulator.clear_trace()
         for device in (0, 1):
-            loaded.preload(device)
+            with harness.simulator.current(1 - device) if elsewhere else nullcontext():
+                loaded.preload(device)
         seen = harness.observed_launches()
         harness.require(not seen, f"preloading launched {seen}")
         facts, observed = harness.call(loaded, scenario.call)

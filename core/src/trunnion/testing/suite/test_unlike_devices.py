@@ -295,6 +295,23 @@ def clusters_of_some_devices(harness: Harness, tour: Tour) -> None:
                 _check_lacking(harness, machine, visit.device)
                 continue
             machine.visit(visit)
+    if "ptx" in harness.spec.accepts:
+        harness.once(_check_never)
+
+
+def _check_never(harness: Harness) -> None:
+    """Require that a launch which never happens asks no device for anything."""
+    one = (Const(1),) * 3
+    never = [KernelLaunch("never", (), (Const(0), Const(2), Const(1)), one, cluster=(1, 2, 1))]
+    if Capability.CONDITIONAL_LAUNCH in harness.capabilities:
+        never.append(replace(never[0], grid=(Const(2), Const(2), Const(1)), when=Const(0)))
+    beside = [KernelLaunch("k", (), one, one)] if Capability.MULTI_LAUNCH in harness.capabilities else []
+    for launch in never:
+        program = KernelProgram("p", Signature(()), (CODE,), (launch, *beside))
+        with harness.loaded(program, portable_image(program)) as loaded:
+            for device in UNLIKE:
+                loaded.preload(device)
+                check_call(harness, Scenario(program, CallSpec(args=(), device=device)), loaded)
 
 
 def _check_lacking(harness: Harness, machine: _Machine, device: int) -> None:

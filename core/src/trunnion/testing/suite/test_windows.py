@@ -186,8 +186,10 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
             _check_shared(harness, scenarios)
             _check_streaming(harness)
             _check_each_device(harness, scenarios[0])
+            harness.once(_check_longest_first)
             if machine.tier == "sim":
                 _check_owed(harness, scenarios[0])
+                _check_given_back(harness, scenarios[0])
         if Capability.GRAPH_CAPTURE in harness.capabilities and most:
             _check_told(harness, scenarios)
             _check_preloaded(harness)
@@ -287,6 +289,39 @@ def _check_owed(harness: Harness, scenario: Scenario) -> None:
         held = machine.set_aside(device, 0)
         harness.require(not held, f"closed, {held} bytes are set aside")
     _check_made_up(harness)
+
+
+def _check_given_back(harness: Harness, scenario: Scenario) -> None:
+    """Require that each device has the limit again that it had, where those differ."""
+    machine = harness.machine
+    limits = {device: 256 + 256 * device for device in machine.alike}
+    for device, limit in limits.items():
+        machine.set_aside(device, limit)
+    with harness.loaded(scenario.program) as loaded:
+        for device in machine.alike:
+            harness.call(loaded, moved_to(scenario.call, device))
+        loaded.close()
+    found = {device: machine.set_aside(device, 0) for device in machine.alike}
+    harness.require(
+        found == limits, f"closed, {found} bytes are set aside by device, and were {limits} before"
+    )
+
+
+def _check_longest_first(harness: Harness) -> None:
+    """Require that the longest of several windows that persist has its cache as soon as the program is preloaded."""
+    if Capability.MULTI_LAUNCH not in harness.capabilities:
+        return
+    machine, device, long = harness.machine, harness.machine.alike[0], 1 << 14
+    tensor = TensorParam("a", dtype("uint8"), (Const(long),))
+    windows = (tensor.window(), tensor.window(nbytes=4096))
+    for order in (windows, windows[::-1]):
+        launches = tuple(KernelLaunch("k", (tensor,), _ONES, _ONES, window=one) for one in order)
+        machine.set_aside(device, 0)
+        with harness.loaded(KernelProgram("p", Signature((tensor,)), (CODE,), launches)) as loaded:
+            loaded.preload(device)
+            held = machine.set_aside(device, 0)
+            machine.set_aside(device, held)
+        harness.require(held >= long, f"preloaded, {held} bytes are set aside for a window of {long}")
 
 
 def _check_made_up(harness: Harness) -> None:
