@@ -28,6 +28,8 @@ from trunnion.toolchain import disassembler
 from trunnion.toolchain.disassembler import NVDISASM
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trunnion.sim import Simulator
 
 SOURCE = """
@@ -204,6 +206,19 @@ def test_the_driver_says_what_a_kernel_takes_of_a_device(backend: str) -> None:
     assert built(target="compute_90").kernels["scaled<64>"].attributes(0)["SHARED_SIZE_BYTES"] == 256
     with pytest.raises(TypeError):
         said["NUM_REGS"] = 1  # type: ignore[index]  # what is tried
+
+
+def test_the_driver_is_asked_about_the_device_that_is_meant(simulator: Simulator) -> None:
+    asked: list[int] = []
+
+    def note(proceed: Callable[..., None], *arguments: Any) -> None:
+        asked.append(arguments[-1])
+        proceed(*arguments)
+
+    with simulator.intercept("cuDeviceGet", note):
+        for device in (0, 1):
+            built().kernels["kept"].attributes(device)
+    assert asked == [0, 1]
 
 
 def test_nothing_is_left_behind_when_the_driver_was_asked(simulator: Simulator) -> None:

@@ -13,8 +13,14 @@ import pytest
 
 import trunnion
 from trunnion.artifacts.artifact import Artifact
-from trunnion.artifacts.manifest import artifact_key
-from trunnion.errors import ArgumentTypeError, ArtifactError, CorruptArtifactError, shorten
+from trunnion.artifacts.manifest import MANIFEST_NAME, artifact_key
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArtifactError,
+    CorruptArtifactError,
+    UntrustedArtifactError,
+    shorten,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,6 +151,19 @@ def test_others_can_never_write_it_whatever_the_umask(make_artifact: MakeArtifac
         os.umask(old)
     for path in [tmp_path / "open", *(tmp_path / "open").iterdir()]:
         assert path.stat().st_mode & 0o022 == 0
+
+
+@pytest.mark.parametrize("which", ["manifest", "file"])
+def test_a_file_that_others_could_write_is_refused_where_it_is_run(
+    make_artifact: MakeArtifact, tmp_path: Path, which: str
+) -> None:
+    artifact = make_artifact()
+    artifact.save(tmp_path / "artifact")
+    found = tmp_path / "artifact" / (MANIFEST_NAME if which == "manifest" else min(artifact.files))
+    found.chmod(0o666)
+    assert Artifact.open(found.parent) == artifact
+    with pytest.raises(UntrustedArtifactError, match=found.name):
+        Artifact.open(found.parent, trusted=True)
 
 
 def flip(path: Path) -> None:
