@@ -153,5 +153,6 @@ def test_broken_calls_are_refused_and_reach_every_kind():
     assert kinds >= {
         "count", "type", "dtype", "rank", "extent", "stride", "alignment", "device", "scalar type", "scalar range",
         "symbol", "out", "out type", "out dtype", "out rank", "out extent", "out device", "overlap", "absent",
-        "pointer type", "pointer range", "pointer null", "pointer alignment", "struct type", "struct order", "struct size",
+        "pointer type", "pointer range", "pointer null", "pointer alignment", "struct type", "struct size",
+        "struct order",
     }  # fmt: skip
