@@ -63,7 +63,9 @@ class DeviceMemory:
         self._addresses = Addresses()
         self._room: dict[int, int] = {}
 
-    def allocate(self, nbytes: int, device: int, *, of_image: bool = False) -> tuple[Allocation, memoryview]:
+    def allocate(
+        self, nbytes: int, device: int, *, of_image: bool = False, poisoned: bool = True
+    ) -> tuple[Allocation, memoryview]:
         """Return fresh memory, every byte `POISON`, and the buffer that owns it.
 
         Parameters
@@ -74,6 +76,8 @@ class DeviceMemory:
             The ordinal of the device.
         of_image
             `Allocation.of_image`.
+        poisoned
+            False: its bytes are zeros, and take no memory of the host before they are written to.
 
         Returns
         -------
@@ -104,7 +108,8 @@ class DeviceMemory:
             insort(self._starts, address)
             # One step, without a turn: it comes in the middle of anything, and could not wait for another thread.
             weakref.finalize(buffer, self._gone.append, allocation).atexit = False
-        ctypes.memset(address, POISON, nbytes)
+        if poisoned:
+            ctypes.memset(address, POISON, nbytes)
         return allocation, buffer
 
     def _settle(self) -> None:

@@ -156,6 +156,8 @@ def empty(
     dtype: torch.dtype,
     ordinal: int,
     strides: Sequence[int] | None = None,
+    *,
+    poisoned: bool = True,
 ) -> SimTensor:
     """Return a tensor in fresh device memory, every byte of it 0xFF.
 
@@ -171,6 +173,8 @@ def empty(
         The ordinal of the device.
     strides
         Elements from one index to the next along each dimension; None: contiguous, row-major.
+    poisoned
+        False: its bytes are zeros, and take no memory of the host before they are written to.
 
     Raises
     ------
@@ -186,7 +190,7 @@ def empty(
         return _wrap(torch.empty(0, dtype=torch.uint8).view(dtype).as_strided(extents, steps), ordinal)
     reach = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
     try:
-        _, buffer = simulator.memory.allocate((1 + reach) * dtype.itemsize, ordinal)
+        _, buffer = simulator.memory.allocate((1 + reach) * dtype.itemsize, ordinal, poisoned=poisoned)
     except Refusal as refusal:
         raise allocation_error(refusal, "empty") from refusal
     flat = torch.frombuffer(buffer, dtype=torch.uint8).view(dtype)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import TensorMapError
-from trunnion.model.expr import Const, select
-from trunnion.model.plan import ViewArgument
+from trunnion.model.expr import Const, le, select
+from trunnion.model.plan import MovedArgument, ViewArgument
 from trunnion.sim.trace import AttributeSet
 from trunnion.testing.saboteur import Changed, Saboteur, each_launch, saboteur
 
@@ -87,6 +87,24 @@ def _wrap_views(launch: PlannedLaunch) -> PlannedLaunch:
     return replace(launch, args=args)
 
 
+def _wrap_offsets(launch: PlannedLaunch) -> PlannedLaunch:
+    """Count in 32 bits where a window begins, and an address that is moved, within its memory."""
+
+    def moved(argument: Any) -> Any:
+        if not isinstance(argument, MovedArgument):
+            return argument
+        return replace(argument, offset=_wrapped_within(argument.offset, argument.limit))
+
+    window = launch.window
+    if window is not None:
+        window = replace(window, offset_bytes=_wrapped_within(window.offset_bytes, window.limit_bytes))
+    return replace(launch, args=tuple(map(moved, launch.args)), window=window)
+
+
+def _wrapped_within(offset: Expr, limit: Expr) -> Expr:
+    return select(le(offset, limit), _wrapped(offset), offset)
+
+
 class _FirstRule(Changed):
     """Names the first of the rules that a map breaks."""
 
@@ -127,6 +145,13 @@ LIMIT_SABOTEURS: tuple[Saboteur, ...] = (
     ),
     saboteur(
         "wrap-views", "Cuts the extents of views.", "X8", stage="emitter", emitted=each_launch(_wrap_views)
+    ),
+    saboteur(
+        "wrap-offsets",
+        "Counts offsets in 32 bits.",
+        "X9",
+        stage="emitter",
+        emitted=each_launch(_wrap_offsets),
     ),
 )
 """The saboteurs."""

@@ -6,6 +6,8 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import strategies as st
+
 from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError, DeviceRequirementError, TensorMapError
 from trunnion.image import SyntheticKernel, synthetic_cubin
@@ -16,7 +18,7 @@ from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
 from trunnion.sim.trace import AttributeSet
-from trunnion.testing.comparison import check_call, check_expected, check_refused
+from trunnion.testing.comparison import check_call, check_expected, check_given, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.machine import synthetic_image
@@ -37,10 +39,12 @@ from trunnion.testing.strategies.limits import (
 )
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers_each
+from trunnion.testing.ways import LOADS, Arguments
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+    from trunnion.model.launch import Argument
     from trunnion.testing.harness import Harness
     from trunnion.testing.strategies.described_maps import DescribedMap
     from trunnion.testing.strategies.limits import Series
@@ -282,3 +286,39 @@ _VIEWS = _DYNAMIC | {Capability.STRIDED_TENSORS, Capability.TENSOR_VIEWS}
 def greatest_views(harness: Harness, series: Series) -> None:
     """An extent of a view is refused beyond 2**31 - 1; its strides travel in 64 bits."""
     delivers_each(harness, series)
+
+
+_VAST = (1 << 32) + (1 << 16)
+"""Bytes of a tensor that 32 bits do not count."""
+
+_FAR = (1 << 32, (1 << 31) - 256, 1 << 31, (1 << 32) - 256, (1 << 32) + 512, _VAST - 4096)
+
+
+@law("X9", given=lambda _: st.sampled_from(_FAR), requires=_DYNAMIC, ways=LOADS)
+def far_offsets(harness: Harness, start: int) -> None:
+    """What begins 4 GiB behind a tensor's first element begins there: an address, a map, a window."""
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    from trunnion.sim.tensor import empty  # noqa: PLC0415 - imports torch
+
+    program = _far_program(harness)
+    tensor = empty(harness.simulator, (_VAST,), torch.uint8, 0, poisoned=False)
+    with harness.loaded(program) as loaded:
+        check_given(harness, program, Arguments(args=[tensor, start]), loaded)
+
+
+def _far_program(harness: Harness) -> KernelProgram:
+    """Return a program that reads a tensor from an element on that a call names, in each way that there is."""
+    start = Symbol("start", min=0)
+    tensor = TensorParam("a", dtype("uint8"), (Const(_VAST),))
+    args: list[Argument] = [tensor, start]
+    fields: dict[str, Any] = {}
+    if Capability.CONSTANTS_AND_OFFSETS in harness.capabilities:
+        args.append(tensor.at(start))
+    if Capability.TMA_TILED in harness.capabilities:
+        args.append(tensor.tiled((16,), shape=(Const(64),), strides=(Const(1),), element_offset=start))
+    if Capability.ACCESS_POLICY_WINDOW in harness.capabilities:
+        fields["window"] = tensor.window(element_offset=start, nbytes=4096)
+    launch = KernelLaunch("k", tuple(args), _ONES, _ONES, **fields)
+    signature = Signature((tensor, ScalarParam("start", dtype("int64"), start)))
+    return KernelProgram("p", signature, (CODE,), (launch,))
