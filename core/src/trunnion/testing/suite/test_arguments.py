@@ -65,6 +65,7 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
     So it does after right calls that differ from it in nothing else, and where it is one of many.
     """
     harness.once(_check_many)
+    harness.once(_check_packed)
     program, (right, *mistakes) = example
     held: list[Any] = []
     with harness.loaded(program) as loaded:
@@ -81,6 +82,20 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
                 elif one is right:
                     check_expected(harness, program, facts, (expected, observed), first=False)
 
+
+def _check_packed(harness: Harness) -> None:
+    """Require that a tensor of elements of less than a byte is refused in a storage that ends a byte before it."""
+    tensor = TensorParam("a", dtype("float4_e2m1fn_x2"), (Const(32),))
+    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    good = TensorSpec(dtype="float4_e2m1fn_x2", shape=(32,), strides=(1,))
+    with harness.loaded(program) as loaded:
+        for spec in (good, good, replace(good, short=True, offset=_AHEAD)):
+            check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)
+
+
+_AHEAD = 1 << 20
+"""Elements ahead of a tensor in too short a storage: at such an address no good one lies."""
 
 _MANY = 33
 _APART = 11
@@ -179,6 +194,18 @@ def declared_bounds(harness: Harness, scenario: Scenario) -> None:
     """A symbol takes no value outside of its declared bounds, and none but the declared multiples."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
+    harness.once(_check_unsigned)
+
+
+def _check_unsigned(harness: Harness) -> None:
+    """Require that a number above all that a symbol takes is none below zero, which has the same 64 bits."""
+    n = Symbol("n", min=-(2**63))
+    params = tuple(ScalarParam(kind, dtype(kind), n) for kind in ("int64", "uint64"))
+    launch = KernelLaunch("k", (*params, n), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature(params), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        for args in ((7, 7), (-1, 2**64 - 1), (-(2**63), 2**63), (7, 2**64 - 1), (2**63 - 1, 2**63 - 1)):
+            check_call(harness, Scenario(program, CallSpec(args=args, device=0)), loaded)
 
 
 @st.composite
@@ -354,8 +381,9 @@ def _check_sized_by_a_number(harness: Harness) -> None:
     beside = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     with harness.loaded(program) as loaded:
         for wanted, rows in ((3, 3), (3, 3), (5, 5), (5, 3), (0, 0), (3, 5)):
-            out = (TensorSpec(dtype="float32", shape=(rows, 2), strides=(2, 1)),)
-            check_call(harness, Scenario(program, CallSpec(args=(beside, wanted), out=out)), loaded)
+            one = TensorSpec(dtype="float32", shape=(rows, 2), strides=(2, 1))
+            for out in ((one,), (one, one)):  # the second are too many
+                check_call(harness, Scenario(program, CallSpec(args=(beside, wanted), out=out)), loaded)
 
 
 def _check_from_elsewhere(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from trunnion.contract.spec import Capability
 from trunnion.errors import DriverError, LifecycleError, TrunnionError
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Allocated, MemoryCopied
@@ -62,6 +63,9 @@ _WITHIN: Final = ("launch", "allocation", "kernel", "preparation", "context")
 """Where a call can come in the middle of another in the same thread."""
 
 
+_SHARED: Final = (Capability.TMA_TILED, Capability.WORKSPACE)
+"""Of what one call could leave something to another."""
+
 _PREPARING: Final = ("preparation", "context")
 """Where a device is being prepared, perhaps: who does that may let nobody in, and says so."""
 
@@ -91,7 +95,8 @@ class Overlap:
 
 @st.composite
 def _overlaps(draw: st.DrawFn, harness: Harness, *places: str) -> Overlap:
-    program = draw(programs(harness.capabilities))
+    needed = choose(draw, ((), *([one] for one in _SHARED if one in harness.capabilities)))
+    program = draw(programs(harness.capabilities, needed))
     return Overlap(
         Scenario(program, draw(calls(program))),
         draw(calls(program)),

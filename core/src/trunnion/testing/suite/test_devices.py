@@ -17,7 +17,7 @@ from trunnion.errors import ArgumentError, DriverError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 from trunnion.sim.objects import CaptureMode
@@ -101,11 +101,12 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
         devices = {x.device for x in call.args if isinstance(x, TensorSpec)} or {call.device}
         device = next(iter(devices)) or 0
         handle = simulator.new_stream(device) if choice == "new" else int(choice)
-        with simulator.stream(simulator.new_stream(device), device):
-            _, observed = _good_call(harness, loaded, scenario, stream=handle)
-        got = {event.stream for event in observed.launches}
-        harness.require(got == {handle}, f"launched on {got}, expected {handle:#x}")
-        compare_allocations(harness, observed, handle)
+        for _ in range(2):  # the second call has nothing to prepare
+            with simulator.stream(simulator.new_stream(device), device):
+                _, observed = _good_call(harness, loaded, scenario, stream=handle)
+            got = {event.stream for event in observed.launches}
+            harness.require(got == {handle}, f"launched on {got}, expected {handle:#x}")
+            compare_allocations(harness, observed, handle)
     if Capability.WORKSPACE in harness.capabilities:
         harness.once(_check_workspace_alone)
 
@@ -300,6 +301,7 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
     So is an object that is no stream: one that answers otherwise than the CUDA stream protocol says, and a number of
     another class than int; and likewise what is no device under ``device=``.
     """
+    harness.once(_check_foreign_of_a_plain_call)
     with harness.loaded(scenario.program) as loaded:
         facts, observed = harness.call(loaded, scenario.call)
         expected = expect(scenario.program, facts)
@@ -333,6 +335,18 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         texts = ("cpu", "cuda:x", f"cuda:0{on}", f"cuda: {on}", f"cuda:+{on}")
         for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, (on,), *texts):
             _check_refused_word(harness, observe(harness, partial(call, device=device)), "device")
+
+
+def _check_foreign_of_a_plain_call(harness: Harness) -> None:
+    """Require the same of calls that allocate nothing, which a launcher may make in a shorter way."""
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (KernelLaunch("k", (tensor,), _ONE, _ONE),))
+    with harness.loaded(program) as loaded:
+        for device in (0, 1, 0, 1):
+            call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,), device=device),))
+            _good_call(harness, loaded, Scenario(program, call), stream=harness.simulator.new_stream(device))
+            _, observed = harness.call(loaded, call, stream=harness.simulator.new_stream(1 - device))
+            _check_refused_word(harness, observed, "stream")
 
 
 _NO_NUMBERS = (True, False, 0.0, 1.0, "0", b"1", 1j)

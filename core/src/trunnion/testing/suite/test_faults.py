@@ -26,6 +26,7 @@ from trunnion.testing.faults import (
     PROBES,
     STICKY_STATUSES,
     UNDO,
+    PlantedFault,
     asked,
     effects_after,
     planted,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.sim.objects import CaptureMode, Context
-    from trunnion.testing.faults import PlantedFault
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
 
@@ -242,6 +242,7 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
         harness.once(_fail_fills)
     if harness.capabilities >= _WIDE_CLUSTERS:
         harness.once(_fail_clusters)
+    harness.once(_fail_wait)
 
 
 def _fail_fills(harness: Harness) -> None:
@@ -250,6 +251,25 @@ def _fail_fills(harness: Harness) -> None:
     launch = KernelLaunch("k", (output,), (Const(1),) * 3, (Const(1),) * 3)
     program = KernelProgram("p", Signature((), (output,)), (CODE,), (launch,))
     _fail_each(harness, Scenario(program, CallSpec(args=(), device=0)), Status.UNKNOWN, only="cuMem")
+
+
+_PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
+
+
+def _fail_wait(harness: Harness) -> None:
+    """Let what waits for the thread's own stream fail, of which an allocator may know nothing."""
+    output = TensorParam("o", dtype("float32"), (Const(3),), access="write")
+    launch = KernelLaunch("k", (output,), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature((), (output,)), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        for turn in range(4):
+            fault = PlantedFault("cuStreamSynchronize", turn % 2, Status.UNKNOWN)
+            with harness.simulator.intercept_every(fault):
+                _, observed = harness.call(loaded, CallSpec(args=(), device=0), stream=_PER_THREAD)
+            if fault.struck:
+                _check_struck(harness, fault, observed.error)
+            else:
+                harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
 
 
 _WIDE_CLUSTERS: Final = {Capability.DYNAMIC_SHAPES, Capability.CLUSTER, Capability.COMPUTED_ATTRIBUTES}

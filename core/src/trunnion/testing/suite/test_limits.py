@@ -136,7 +136,10 @@ def _check_condition(harness: Harness) -> None:
     most = most_shared_memory(harness, 0)
     for nbytes in (most, most + 1):
         asking = KernelLaunch("k", (), _ONES, _ONES, dynamic_smem_bytes=Const(nbytes), when=flag)
-        program = KernelProgram("p", signature, (CODE,), (KernelLaunch("j", (), _ONES, _ONES), asking))
+        beside = KernelLaunch("j", (), _ONES, _ONES)
+        program = KernelProgram(
+            "p", signature, (CODE,), (beside, beside, asking)
+        )  # the third, of two kernels
         with harness.loaded(program) as loaded:
             loaded.preload(0)
             asked = []
@@ -149,7 +152,7 @@ def _check_condition(harness: Harness) -> None:
                 harness.require(good, f"with flag={value} and {nbytes} bytes: {observed.error!r}")
                 launched = len(observed.launches)
                 harness.require(
-                    launched == (0 if lacks else 1 + value), f"launched {launched}, {nbytes} bytes"
+                    launched == (0 if lacks else 2 + value), f"launched {launched}, {nbytes} bytes"
                 )
         expected = [[], [nbytes] if nbytes == most else [], [], []]
         harness.require(asked == expected, f"calls asked for {asked}, expected {expected}")
@@ -199,13 +202,14 @@ def _check_next_destinations(harness: Harness, series: Series) -> None:
 
 def _check_aligned_block(harness: Harness, alignment: int | None) -> None:
     """Require that an output of several dimensions is contiguous, one of one element among them, as well as aligned."""
-    block = TensorParam(
-        "b", dtype("int16"), tuple(map(Const, (3, 1, 2))), access="write", alignment=alignment
-    )
-    launch = KernelLaunch("k", (block,), _ONES, _ONES)
-    program = KernelProgram("p", Signature((), (block,)), (CODE,), (launch,))
-    with harness.loaded(program) as loaded:
-        check_call(harness, Scenario(program, CallSpec(args=(), device=0)), loaded)
+    for kind in ("int16", "float4_e2m1fn_x2"):  # of the latter one element is of two numbers of four bits
+        block = TensorParam(
+            "b", dtype(kind), tuple(map(Const, (30, 1, 20))), access="write", alignment=alignment
+        )
+        launch = KernelLaunch("k", (block,), _ONES, _ONES)
+        program = KernelProgram("p", Signature((), (block,)), (CODE,), (launch,))
+        with harness.loaded(program) as loaded:
+            check_call(harness, Scenario(program, CallSpec(args=(), device=0)), loaded)
 
 
 def _check_aligned_enough_for_another(harness: Harness, series: Series) -> None:
