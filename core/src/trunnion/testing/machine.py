@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIKE", "ARCHITECTURES", "IMAGED", "KINDS", "UNLIKE", "USED", "Machine", "MemorySeen", "SimulatedMachine", "Told",
-    "shorten", "start_simulator", "synthetic_image",
+    "shorten", "start_simulator", "synthetic_image", "untouched",
 ]  # fmt: skip
 
 USED: Final = 0xA5
@@ -230,6 +230,23 @@ def shorten(tensor: Any) -> None:
     """
     before = tensor.storage_offset() * tensor.element_size()
     tensor.untyped_storage().resize_(before + spanned_bytes(tensor) - 1)
+
+
+def untouched(simulator: Simulator, nbytes: int) -> Any:
+    """Return a tensor of so many bytes, zeros, on the first device: none of the host's memory is taken for it.
+
+    Parameters
+    ----------
+    simulator
+        The driver.
+    nbytes
+        How many.
+    """
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    from trunnion.sim.tensor import empty  # noqa: PLC0415 - imports torch
+
+    return empty(simulator, (nbytes,), torch.uint8, 0, poisoned=False)
 
 
 _TARGET = Target("cuda", "sm_90a")

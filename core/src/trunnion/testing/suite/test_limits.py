@@ -21,7 +21,7 @@ from trunnion.sim.trace import AttributeSet
 from trunnion.testing.comparison import check_call, check_expected, check_given, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
-from trunnion.testing.machine import synthetic_image
+from trunnion.testing.machine import synthetic_image, untouched
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
@@ -301,12 +301,8 @@ _FAR = (1 << 32, (1 << 31) - 256, 1 << 31, (1 << 32) - 256, (1 << 32) + 512, _VA
 @law("X9", given=lambda _: st.sampled_from(_FAR), requires=_DYNAMIC, ways=LOADS)
 def far_offsets(harness: Harness, start: int) -> None:
     """What begins 4 GiB behind a tensor's first element begins there: an address, a map, a window."""
-    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
-
-    from trunnion.sim.tensor import empty  # noqa: PLC0415 - imports torch
-
     program = _far_program(harness)
-    tensor = empty(harness.simulator, (_VAST,), torch.uint8, 0, poisoned=False)
+    tensor = untouched(harness.simulator, _VAST)
     with harness.loaded(program) as loaded:
         check_given(harness, program, Arguments(args=[tensor, start]), loaded)
 
