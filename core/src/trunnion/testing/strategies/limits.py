@@ -20,6 +20,7 @@ from trunnion.model.expr import Const, Expr, Op, Symbol, binary
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.model.struct import Struct
 from trunnion.model.workspace import Workspace
 from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
 from trunnion.testing.rounding import SIZES
@@ -470,12 +471,21 @@ _SPANS: Final = (
 
 
 @st.composite
-def view_layouts(draw: st.DrawFn) -> Series:
-    """Draw tensors whose extents or strides are around what a view can hold, of which few elements are apart."""
+def view_layouts(draw: st.DrawFn, *, built: bool) -> Series:
+    """Draw tensors whose extents or strides are around what a view can hold, of which few elements are apart.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    built
+        Whether the view may be a field of a struct.
+    """
     s, t = (Symbol(name, min=0) for name in "st")
     m, n = (Symbol(name, min=0, max=choose(draw, (_INT64 - 1, 2**31, 2**31 - 1))) for name in "mn")
     tensor = TensorParam("a", dtype("uint8"), (m, n), strides=(s, t))
-    launch = KernelLaunch("k", (tensor.view(),), _ONES, _ONES)
+    view = Struct((("v", tensor.view()),)) if built and draw(st.booleans()) else tensor.view()
+    launch = KernelLaunch("k", (view,), _ONES, _ONES)
     calls = []
     for row in _several(draw, _SPANS):
         rows, columns, step, inner = row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
@@ -29,7 +30,7 @@ _FAR: Final = (2**31, 2**32, 2**59, 2**60, 2**61, 2**63 - 1, -(2**63), -(2**60),
 
 
 @st.composite
-def moved_edges(draw: st.DrawFn, *, workspace: bool) -> Series:
+def moved_edges(draw: st.DrawFn, *, workspace: bool, nullable: bool) -> Series:
     """Draw offsets around 0 and around the end of an input, an output or a workspace, and such as wrap.
 
     Parameters
@@ -38,10 +39,13 @@ def moved_edges(draw: st.DrawFn, *, workspace: bool) -> Series:
         Hypothesis's.
     workspace
         Whether the memory may be a workspace.
+    nullable
+        Whether the input may be one that calls leave out; none of these does.
     """
-    start, n = Symbol("start", min=-(2**63)), Symbol("n", min=0)
+    start, n = Symbol("start", min=choose(draw, (-(2**63), 0))), Symbol("n", min=0)
     kind = choose(draw, ("uint8", "float16", "float64", "complex128", "float4_e2m1fn_x2"))
     shown, made = (TensorParam(name, dtype(kind), (n,)) for name in "ab")
+    shown = replace(shown, nullable=nullable and draw(st.booleans()))
     memory: PassedMemory = shown
     form = choose(draw, ("input", "input", "output", *(["workspace"] if workspace else [])))
     if form == "output":

@@ -39,7 +39,8 @@ def draw_variables(draft: Draft) -> None:
     for name in draw(st.lists(plain, min_size=1, max_size=3, unique=True)):
         kind, shape = choose(draw, tuple(SIZES)), choose(draw, _SHAPES)
         nbytes = SIZES[kind] * math.prod(shape)
-        init = draw(st.binary(min_size=nbytes, max_size=nbytes)) if draw(st.booleans()) else None
+        contents = st.one_of(st.just(bytes(nbytes)), *[st.binary(min_size=nbytes, max_size=nbytes)] * 2)
+        init = draw(contents) if draw(st.booleans()) else None
         variable = ModuleVariable(name, kind, shape, init, code=choose(draw, (None, *draft.code)))  # type: ignore[arg-type]  # reads spellings
         draft.variables.append(variable)
         if draw(st.booleans()):

@@ -201,6 +201,13 @@ def _check_constant_grid(harness: Harness) -> None:
     with harness.loaded(program) as loaded:
         for widths in ((2, 2, 2), (3, 1, 1), (1, 4, 1), (1, 1, 3), (4, 2, 1)):
             check_call(harness, Scenario(program, CallSpec(args=widths, device=0)), loaded)
+    x, y = Symbol("x", min=1, max=4), Symbol("y", min=1, max=8)  # each is good alone
+    params = tuple(ScalarParam(symbol.name, dtype("int32"), symbol) for symbol in (x, y))
+    launch = KernelLaunch("k", (), (x, y, _ONE), (_ONE, _ONE, _ONE), cluster=(x, y, _ONE))
+    program = KernelProgram("p", Signature(params), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        for pair in ((4, 8), (2, 8), (4, 5), (1, 1)):
+            check_call(harness, Scenario(program, CallSpec(args=pair, device=0)), loaded)
 
 
 @st.composite

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Future
 
-    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.contract.adapter import BoundLaunch, LoadedProgram
     from trunnion.model.program import KernelProgram
     from trunnion.testing.expected import Kernel
     from trunnion.testing.harness import Harness
@@ -89,6 +89,9 @@ class Overlap:
     odd: bool = False
     """Of a call within another: the driver refuses its launch. Of two threads': the first has the lesser identity."""
 
+    bound: bool = False
+    """Whether both were bound before, and are launched so."""
+
     later: int = 0
     """How many contexts the first call pushes before the one behind which the second comes, where ``"context"`` is."""
 
@@ -102,6 +105,7 @@ def _overlaps(draw: st.DrawFn, harness: Harness, *places: str) -> Overlap:
         draw(calls(program)),
         choose(draw, places),
         choose(draw, _HANDLES),
+        draw(st.booleans()),
         draw(st.booleans()),
         draw(st.integers(0, _LAST_PUSH)),
     )
@@ -123,11 +127,19 @@ class _Caller:
         self.stream = harness.simulator.new_stream(on) if stream is None else stream
         self.made = False
         self.result: Any = None
+        self._bound: BoundLaunch | None = None
+
+    def bind(self, loaded: LoadedProgram) -> None:
+        """Have the call bound, and launched so."""
+        self._bound = loaded.bind(self.args, stream=self.stream, device=self.device)
 
     def launch(self, loaded: LoadedProgram) -> None:
         """Make the call."""
         self.made = True
-        self.result = loaded.call(self.args, stream=self.stream, device=self.device)
+        if self._bound is not None:
+            self.result = self._bound()
+        else:
+            self.result = loaded.call(self.args, stream=self.stream, device=self.device)
 
     @property
     def _allocating(self) -> tuple[int, ...]:
@@ -218,6 +230,13 @@ def _callers(harness: Harness, overlap: Overlap) -> tuple[_Caller, _Caller]:
     )
 
 
+def _bind(overlap: Overlap, loaded: LoadedProgram, *callers: _Caller) -> None:
+    """Bind both calls of an overlap, if they are to be bound; what loads or prepares is done by then."""
+    if overlap.bound and overlap.place not in ("loading", *_PREPARING):
+        for caller in callers:
+            caller.bind(loaded)
+
+
 def _check(harness: Harness, *callers: _Caller) -> None:
     """Compare what was launched since the trace was cleared with the oracle's word on each call."""
     events = harness.sabotage.trace(harness.simulator.trace)
@@ -240,6 +259,7 @@ def _check_nested(harness: Harness, overlap: Overlap) -> None:
     first, second = _callers(harness, overlap)
     with harness.loaded(overlap.scenario.program) as loaded:
         harness.simulator.clear_trace()
+        _bind(overlap, loaded, first, second)
         stack = harness.simulator.state.stack()
         before = tuple(stack)
         ended: list[BaseException] = []
@@ -306,6 +326,7 @@ def _check_at_once(harness: Harness, overlap: Overlap) -> None:
         _two_threads(lesser=overlap.odd) as threads,
     ):
         harness.simulator.clear_trace()
+        _bind(overlap, loaded, first, second)
         others: list[Future[None]] = []
 
         def call() -> None:

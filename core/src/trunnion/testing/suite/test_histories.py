@@ -359,17 +359,18 @@ _LOADED_BEFORE: Final = ("call", "preload")
 """The ways in which no call loads."""
 
 
-def _closed(harness: Harness) -> st.SearchStrategy[tuple[KernelProgram, int]]:
-    return st.tuples(history_programs(harness.capabilities), st.integers(-1, _LAST_PREPARED))
+def _closed(harness: Harness) -> st.SearchStrategy[tuple[KernelProgram, int, str]]:
+    places = st.integers(-1, _LAST_PREPARED)
+    return st.tuples(history_programs(harness.capabilities), places, st.sampled_from(("call", "bind")))
 
 
 @law("Y4", given=_closed, ways=LOADS, cost="toolchain")
-def closes_during_calls(harness: Harness, example: tuple[KernelProgram, int]) -> None:
+def closes_during_calls(harness: Harness, example: tuple[KernelProgram, int, str]) -> None:
     """A program that is closed while another thread is in a call of it ends that call first, and is closed then.
 
     So is one whose first call prepares its device; where that call loads it, too, it may find it closed instead.
     """
-    (program, place), simulator, answers = example, harness.simulator, itertools.count()
+    (program, place, door), simulator, answers = example, harness.simulator, itertools.count()
 
     def behind(proceed: Callable[..., None], *arguments: Any) -> None:
         proceed(*arguments)
@@ -385,7 +386,9 @@ def closes_during_calls(harness: Harness, example: tuple[KernelProgram, int]) ->
         for call in _PREPARING:
             until.enter_context(simulator.intercept(call, behind))
         with simulator.intercept("cuLibraryUnload", other.unloads):
-            if place < 0 or harness.way.id in _LOADED_BEFORE:
+            if place < 0:
+                bench.call(door)
+            elif harness.way.id in _LOADED_BEFORE:
                 bench.call("call")
             else:
                 _, first = harness.call_with(loaded, bench.given())

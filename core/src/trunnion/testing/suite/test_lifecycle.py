@@ -271,6 +271,7 @@ def closed_while_loaded(harness: Harness, scenario: Scenario) -> None:
 
     Or closing is one, and the call goes on.
     """
+    harness.once(_check_closed_within)
     artifact, tried = harness.built(scenario.program), count()
     closed: list[bool] = []
 
@@ -297,6 +298,25 @@ def closed_while_loaded(harness: Harness, scenario: Scenario) -> None:
         harness.require(
             images <= gone, f"the program is closed, and libraries of it are loaded: {images - gone}"
         )
+
+
+def _check_closed_within(harness: Harness) -> None:
+    """Require that a close within the program's own launch, plain or bound, is refused, and one after it is none."""
+    one = (Const(1),) * 3
+    program = KernelProgram("p", Signature(()), (CODE,), (KernelLaunch("k", (), one, one),))
+    told: list[str] = []
+    with unloading_all(harness), harness.loaded(program) as loaded:
+        close = {"closing": loaded.close}
+        harness.simulator.register_body("kernel_0", lambda _: told.extend(going_on(close)))
+        try:
+            bound = harness.simulator.call(loaded.bind, (), device=0)
+            for launch in (partial(loaded.call, (), device=0), bound, bound):
+                observed = observe(harness, launch)
+                whole = observed.error is None and len(observed.launches) == 1
+                harness.require(whole, f"raised {observed.error!r}")
+        finally:
+            harness.simulator.unregister_body("kernel_0")
+        harness.require(not told, f"within the program's own launch {told}")
 
 
 @law("C8", given=_any, ways=tuple(way for way in EVERY_WAY if way != "capture"))

@@ -286,7 +286,12 @@ def greatest_windows(harness: Harness, series: Series) -> None:
 _VIEWS = _DYNAMIC | {Capability.STRIDED_TENSORS, Capability.TENSOR_VIEWS}
 
 
-@law("X8", tier="launch", given=lambda _: view_layouts(), requires=_VIEWS)
+@law(
+    "X8",
+    tier="launch",
+    given=lambda h: view_layouts(built=Capability.BUILT_STRUCTS in h.capabilities),
+    requires=_VIEWS,
+)
 def greatest_views(harness: Harness, series: Series) -> None:
     """An extent of a view is refused beyond 2**31 - 1; its strides travel in 64 bits."""
     delivers_each(harness, series)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -20,6 +21,7 @@ from trunnion.model.workspace import Workspace
 from trunnion.testing.comparison import check_call, check_given, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.repeatable import bind_call
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
@@ -120,7 +122,7 @@ def _check_kept(harness: Harness) -> None:
         for turn in range(_MANY):
             other = given(1 + turn % 40 if dynamic else 9)
             held.append(other.args[:])
-            other.launch(loaded)
+            observe(harness, partial(other.launch, loaded))
         held += [bytearray(b"\xee" * nbytes) for nbytes in (120, 128, 136, 144, 160, 192) for _ in range(400)]
         bound.check(harness, program)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -58,6 +59,8 @@ def _filled(harness: Harness) -> st.SearchStrategy[Scenario]:
 @law("O3", tier="launch", given=_filled, requires=_FILL)
 def filled_outputs(harness: Harness, scenario: Scenario) -> None:
     """Every element of an output with a fill is that number before the first launch, under ``out=`` too."""
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_nothing_filled)
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
         facts, observed = harness.call(loaded, CallSpec(args=scenario.call.args, device=scenario.call.device))
@@ -73,6 +76,24 @@ def filled_outputs(harness: Harness, scenario: Scenario) -> None:
         ):  # a map over an output may need an address that the caller's tensor lacks
             check_expected(harness, scenario.program, facts, (told, observed), first=False)
             _check_filled(harness, told, observed.outputs)
+
+
+def _check_nothing_filled(harness: Harness) -> None:
+    """Require that nothing is written to where an output has no element in this call."""
+    count = Symbol("n", min=0)
+    outputs = tuple(
+        TensorParam(kind, dtype(kind), (count,), access="write", fill=fill)
+        for kind, fill in (("float64", 1.5), ("int32", 7), ("uint8", 1))
+    )
+    number = ScalarParam("n", dtype("int32"), count)
+    launch = KernelLaunch("k", outputs, _ONES, _ONES)
+    program = KernelProgram("p", Signature((number,), outputs), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        for value in (0, 3, 0):
+            _, observed = harness.call(loaded, CallSpec(args=(value,), device=0))
+            harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+            sets = places_set(observed.events)
+            harness.require(bool(sets) == bool(value), f"with {value} elements there were {len(sets)} fills")
 
 
 def _check_filled(harness: Harness, expected: Expected, outputs: tuple[Any, ...]) -> None:
@@ -116,6 +137,23 @@ def shared_destinations(harness: Harness, scenario: Scenario) -> None:
     """Two destinations that share memory are refused, and two that only touch are not."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
+    harness.once(_check_neighbours)
+
+
+def _check_neighbours(harness: Harness) -> None:
+    """Require that of three destinations each two are compared, in whatever order they lie."""
+    outputs = tuple(TensorParam(name, dtype("float32"), (Const(4),), access="write") for name in "abc")
+    launch = KernelLaunch("k", outputs, _ONES, _ONES)
+    program = KernelProgram("p", Signature((), outputs), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        for places in itertools.permutations((0, 8, 10)):
+            for starts in (places, tuple(12 if one == 10 else one for one in places)):  # noqa: PLR2004 - one of them
+                out = tuple(
+                    TensorSpec(dtype="float32", shape=(4,), strides=(1,), offset=start, shared=True)
+                    for start in starts
+                )
+                call = CallSpec(args=(), out=out, device=0)
+                check_call(harness, Scenario(program, call), loaded, first=False)
 
 
 @law("W1", tier="launch", given=needing(Capability.WORKSPACE), requires=_WORKSPACE)

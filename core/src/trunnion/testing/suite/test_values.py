@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -49,7 +51,10 @@ _FIXED = frozenset({Capability.CONSTANTS_AND_OFFSETS, Capability.DYNAMIC_SHAPES}
 
 def _fixed(harness: Harness) -> SearchStrategy[Series]:
     """Return calls with constants around what their types hold, and with offsets around both ends of their memory."""
-    moved = moved_edges(workspace=Capability.WORKSPACE in harness.capabilities)
+    moved = moved_edges(
+        workspace=Capability.WORKSPACE in harness.capabilities,
+        nullable=Capability.NULLABLE_TENSORS in harness.capabilities,
+    )
     return st.one_of(number_edges(constants=True), moved)
 
 
@@ -74,7 +79,8 @@ def _check_signs(harness: Harness) -> None:
     n = Symbol("n", min=-9, max=9)
     tensor, scalar = TensorParam("a", dtype("float32"), (_ONE,)), ScalarParam("n", dtype("int32"), n)
     zero = (real(n) * 0.0).cast("float64")
-    launch = KernelLaunch("k", (zero,), (_ONE,) * 3, (_ONE,) * 3)
+    quotient = (1.0 / (1.0 / (real(n) * -1.0))).cast("float64")
+    launch = KernelLaunch("k", (zero, quotient), (_ONE,) * 3, (_ONE,) * 3)
     program = KernelProgram("p", Signature((tensor, scalar)), (CODE,), (launch,))
     there = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
     calls = tuple(CallSpec(args=(there, value)) for value in (1, 1, -1, 1))
@@ -225,6 +231,26 @@ def candidates(harness: Harness, scenario: Scenario) -> None:
         _, observed = harness.call(loaded, scenario.call)
         if isinstance(observed.error, UnboundSymbolError):
             harness.require(observed.error.candidates, f"{observed.error} lists no place")
+    harness.once(_check_shown_twice)
+
+
+def _check_shown_twice(harness: Harness) -> None:
+    """Require that a number shows what a tensor shows too, within the bounds of the symbol of both."""
+    n = Symbol("n", multiple_of=4)
+    number = ScalarParam("s", dtype("int64"), n)
+    extent = TensorParam("x", dtype("float32"), (n,))
+    stride = TensorParam("x", dtype("float32"), (Const(2), Const(4)), strides=(n, Const(1)))
+    for tensor in (extent, replace(extent, nullable=True), stride, replace(stride, nullable=True)):
+        launch = KernelLaunch("k", (tensor, n), (_ONE,) * 3, (_ONE,) * 3)
+        program = KernelProgram("p", Signature((tensor, number)), (CODE,), (launch,))
+        with harness.loaded(program) as loaded:
+            for shown, value in itertools.product((8, 6, None), (8, 4, 6, -4, -8, 3)):
+                if shown is None and not tensor.nullable:
+                    continue
+                shape, strides = ((2, 4), (shown or 0, 1)) if tensor.strides else ((shown or 0,), (1,))
+                spec = None if shown is None else TensorSpec(dtype="float32", shape=shape, strides=strides)
+                call = CallSpec(args=(spec, value), device=0)
+                check_call(harness, Scenario(program, call), loaded, first=False)
 
 
 @st.composite
