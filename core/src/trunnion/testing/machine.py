@@ -280,7 +280,7 @@ def synthetic_image(
         )
         for index, one in enumerate(program.variables)
     ]
-    data = synthetic_cubin(synthetic, target.arch, variables)
+    data = synthetic_cubin(synthetic[::-1], target.arch, variables[::-1])  # in no order that a program knows
     return DeviceImage(
         kind="cubin",
         data=data,

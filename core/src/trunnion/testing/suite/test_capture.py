@@ -11,6 +11,11 @@ from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
 from trunnion.errors import CaptureError, DriverError, TrunnionError
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.program import KernelProgram
 from trunnion.model.window import WindowPolicy
 from trunnion.sim.trace import AttributeSet, Captured, LibraryLoaded, LimitSet, MemoryCopied
 from trunnion.testing.comparison import check_call, check_expected
@@ -18,7 +23,8 @@ from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
 from trunnion.testing.observed import Observed, is_work, observe
 from trunnion.testing.reference import expect
-from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
+from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_histories import check_waits
 from trunnion.testing.suite.test_windows import windows_on_stream
 from trunnion.testing.ways import LOADS
@@ -247,6 +253,28 @@ def captures_of_others(harness: Harness, example: tuple[Scenario, int, str]) -> 
         if loaded is None:
             loaded = until.enter_context(closing(harness.reopen(scenario.program, artifact)))
         check_call(harness, scenario, loaded, first=False)
+    if Capability.ACCESS_POLICY_WINDOW in harness.capabilities:
+        harness.once(_check_cache_beside)
+
+
+def _check_cache_beside(harness: Harness) -> None:
+    """Require that cache which a call sets aside for a window breaks no capture of somebody else's."""
+    simulator, one = harness.simulator, (Const(1),) * 3
+    tensor = TensorParam("a", dtype("uint8"), (Const(4096),))
+    launch = KernelLaunch("k", (tensor,), one, one, window=tensor.window())
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(4096,), strides=(1,)),))
+    for mode in _MODES:
+        before = harness.machine.set_aside(0, 0)
+        with harness.loaded(program) as loaded:
+            try:
+                with simulator.capture(simulator.new_stream(0), 0, mode):
+                    _, observed = harness.call(loaded, call, stream=simulator.new_stream(0))
+            except DriverError as error:
+                raise LawViolation(harness.law_id, f"the capture is broken: {error}") from error
+            good = observed.error is None or isinstance(observed.error, CaptureError)
+            harness.require(good, f"raised {observed.error!r}")
+        harness.machine.set_aside(0, before)
 
 
 @law("G5", given=_beside_a_capture, ways=LOADS)

@@ -97,16 +97,20 @@ class CudaDriver:
 
     def load(self, image: bytes) -> Any:
         """Load an image for all devices (``cuLibraryLoadData``); no stream that is being captured notices it."""
+        status, library = self._relaxed(calls.cuLibraryLoadData, image, [], [], 0, [], [], 0)
+        check("cuLibraryLoadData", status)
+        return library
+
+    def _relaxed(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Make a call that would break the captures of other streams, with the thread's mode relaxed meanwhile."""
         # The driver writes the mode that was: an interrupt between a call and what is done with its result loses that.
         mode = ctypes.c_int(_RELAXED)
         try:
             check("cuThreadExchangeStreamCaptureMode", self._exchange_mode(mode))
-            status, library = calls.cuLibraryLoadData(image, [], [], 0, [], [], 0)
+            return call(*arguments)
         finally:
             if mode.value != _RELAXED:
                 self._exchange_mode(mode)
-        check("cuLibraryLoadData", status)
-        return library
 
     def variable(self, library: Any, symbol: str) -> tuple[int, int]:
         """Return the address and the bytes of a variable on the current device (``cuLibraryGetGlobal``)."""
@@ -116,23 +120,7 @@ class CudaDriver:
 
     def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
         """Write bytes, and wait until they are there; see `VariableFacade.write`."""
-        mode = ctypes.c_int(_RELAXED)  # as in `load`
-        try:
-            check("cuThreadExchangeStreamCaptureMode", self._exchange_mode(mode))
-            status, stream = calls.cuStreamCreate(int(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
-            check("cuStreamCreate", status)
-            try:
-                for address, data in writes:
-                    (status,) = calls.cuMemcpyHtoDAsync(cu.CUdeviceptr(address), data, len(data), stream)
-                    check("cuMemcpyHtoDAsync", status)
-                (status,) = calls.cuStreamSynchronize(stream)
-                check("cuStreamSynchronize", status)
-            finally:
-                (status,) = calls.cuStreamDestroy(stream)
-            check("cuStreamDestroy", status)
-        finally:
-            if mode.value != _RELAXED:
-                self._exchange_mode(mode)
+        self._relaxed(_write, writes)
 
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy within a device, in a stream's order (``cuMemcpyDtoDAsync``)."""
@@ -347,7 +335,8 @@ class CudaDriver:
 
     def set_persisting_limit(self, nbytes: int) -> None:
         """Set it (``cuCtxSetLimit``)."""
-        (status,) = calls.cuCtxSetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE, nbytes)
+        limit = cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE
+        (status,) = self._relaxed(calls.cuCtxSetLimit, limit, nbytes)
         if status != cu.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT:
             check("cuCtxSetLimit", status)
 
@@ -381,6 +370,21 @@ def _address(function: str, version: int) -> int:
         wanted = f"a driver for CUDA {version // 1000}.{version % 1000 // 10} or later, with {function}"
         raise DeviceRequirementError(wanted, f"one without it: {status}", "update the driver")
     return int(address)
+
+
+def _write(writes: Sequence[tuple[int, bytes]]) -> None:
+    """Write bytes on a stream of their own, and wait until they are there."""
+    status, stream = calls.cuStreamCreate(int(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
+    check("cuStreamCreate", status)
+    try:
+        for address, data in writes:
+            (status,) = calls.cuMemcpyHtoDAsync(cu.CUdeviceptr(address), data, len(data), stream)
+            check("cuMemcpyHtoDAsync", status)
+        (status,) = calls.cuStreamSynchronize(stream)
+        check("cuStreamSynchronize", status)
+    finally:
+        (status,) = calls.cuStreamDestroy(stream)
+    check("cuStreamDestroy", status)
 
 
 def _map_argument(argument: DriverArgument) -> Any:
