@@ -131,7 +131,7 @@ def test_other_questions_do_not(library, stream, name):
     assert end(library, stream)[0] is Status.SUCCESS
 
 
-@pytest.mark.parametrize(
+_RELAXED_ALONE = pytest.mark.parametrize(
     ("mode", "result"),
     [
         (GLOBAL, Status.STREAM_CAPTURE_UNSUPPORTED),
@@ -139,6 +139,19 @@ def test_other_questions_do_not(library, stream, name):
         (RELAXED, Status.SUCCESS),
     ],
 )
+
+
+@_RELAXED_ALONE
+def test_another_stream_is_waited_for_beside_a_relaxed_capture_only(library, stream, mode, result):
+    """As on an H100, driver 580."""
+    other = ctypes.c_void_p()
+    library.ok("cuStreamCreate", ctypes.byref(other), 1)
+    assert begin(library, stream, mode) is Status.SUCCESS
+    assert library("cuStreamSynchronize", other) is result
+    assert (end(library, stream)[0] is Status.SUCCESS) == (result is Status.SUCCESS)
+
+
+@_RELAXED_ALONE
 def test_a_limit_is_set_in_a_relaxed_capture_only(library, stream, mode, result):
     assert begin(library, stream, mode) is Status.SUCCESS
     assert library("cuCtxGetLimit", ctypes.byref(ctypes.c_size_t()), _PERSISTING) is Status.SUCCESS

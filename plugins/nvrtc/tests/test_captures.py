@@ -61,6 +61,17 @@ def test_a_prepared_program_is_captured_with_its_fills_and_workspaces(simulator,
     assert len(events(simulator, Launched)) == 4
 
 
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+@pytest.mark.parametrize("policy", ["launch", "stream"])
+def test_a_window_breaks_no_capture_of_another_stream(simulator, build, policy, mode):
+    """Neither by the limit that is set nor by the wait for the kernel: an H100's driver 580 refuses both there."""
+    program, x = build(window(policy)), on(0, 1000)
+    with simulator.capture(simulator.new_stream(0), 0, mode) as graph:
+        program(x, stream=simulator.new_stream(0))
+    assert len(events(simulator, Launched)) == 1
+    assert not graph.nodes
+
+
 def test_a_window_of_a_launch_is_captured_and_one_of_a_stream_is_not(simulator, build):
     x = on(0, 1000)
     launch, stream = build(window("launch")), build(window("stream"))

@@ -59,6 +59,8 @@ def _synchronize(call: Call, handle: int | None) -> None:
     stream = call.state.stream(call.stream(handle))
     with call.state.lock:
         call.state.captures.check_waitable(stream, "cuStreamSynchronize")
+        # Of whatever stream: an H100's driver 580 refuses it beside a capture that is not relaxed (measured).
+        call.state.captures.check_unsafe(call.state.thread(), "cuStreamSynchronize")
     call.state.trace.add(Synchronized(stream.device.ordinal, call.stream(handle)))
 
 

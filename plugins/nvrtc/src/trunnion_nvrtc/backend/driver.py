@@ -350,7 +350,7 @@ class CudaDriver:
 
     def reset_persisting(self, stream: int) -> None:
         """Wait for a stream and make persisting lines normal (``cuCtxResetPersistingL2Cache``)."""
-        (status,) = calls.cuStreamSynchronize(cu.CUstream(stream))
+        (status,) = self._relaxed(calls.cuStreamSynchronize, cu.CUstream(stream))
         check("cuStreamSynchronize", status)
         (status,) = calls.cuCtxResetPersistingL2Cache()
         check("cuCtxResetPersistingL2Cache", status)

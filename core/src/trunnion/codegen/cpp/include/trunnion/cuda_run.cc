@@ -57,6 +57,7 @@ bool enter_call(const Program& program, const CallRule& rule, const CallBase& ca
 static bool wait_for(const Driver& driver, CUstream stream, bool fired) {
   bool capturing = false;
   if (!is_capturing(driver, stream, capturing)) return false;
+  const RelaxedMode relaxed(driver);
   const CUresult status = capturing ? CUDA_SUCCESS : driver.stream_synchronize(stream);
   if (!fired || status == CUDA_SUCCESS) return fired;
   RefusedCall refused;

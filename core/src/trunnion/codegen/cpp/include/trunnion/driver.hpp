@@ -116,6 +116,23 @@ static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for eac
 // Find every entry point. The library stays open: drivers do not survive being closed.
 bool find_driver(Driver& driver);
 
+// The mode of the calling thread is relaxed, so that what it asks the driver breaks no capture of somebody else's stream.
+class RelaxedMode {
+ public:
+  explicit RelaxedMode(const Driver& driver)
+      : driver_(driver), status_(driver.exchange_capture_mode(&mode_)) {}
+  RelaxedMode(const RelaxedMode&) = delete;
+  RelaxedMode& operator=(const RelaxedMode&) = delete;
+  ~RelaxedMode() {
+    if (status_ == CUDA_SUCCESS) driver_.exchange_capture_mode(&mode_);
+  }
+
+ private:
+  const Driver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult status_;
+};
+
 // A launch that was refused, for the error: the kernel's name, the attributes as one word each, "id:number,number", the
 // least and the greatest number that is a priority, if they are known, and the grid and the block, six numbers.
 struct RefusedLaunch {

@@ -87,11 +87,9 @@ int set_persisting_limit(Program& program, const TVMFFIAny* given, int32_t count
   Entered entered;
   if (!reach_device(program, given[0], entered)) return -1;
   const Driver& driver = program.driver();
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;  // as in `load`: others may be capturing
-  CUresult status = driver.exchange_capture_mode(&mode);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuThreadExchangeStreamCaptureMode", status), -1;
-  status = driver.ctx_set_limit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, static_cast<size_t>(given[1].v_int64));
-  driver.exchange_capture_mode(&mode);
+  const RelaxedMode relaxed(driver);
+  const CUresult status =
+      driver.ctx_set_limit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, static_cast<size_t>(given[1].v_int64));
   if (status != CUDA_SUCCESS && status != CUDA_ERROR_UNSUPPORTED_LIMIT)
     return raise_driver(driver, "cuCtxSetLimit", status), -1;
   return give_nothing(result), 0;

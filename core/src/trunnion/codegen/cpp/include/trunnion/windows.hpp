@@ -97,6 +97,7 @@ class StreamWindow {
   }
 
   bool synchronize() {
+    const RelaxedMode relaxed(driver());
     const CUresult status = driver().stream_synchronize(site_.stream);
     return status == CUDA_SUCCESS ? true : raise_driver(driver(), "cuStreamSynchronize", status);
   }
