@@ -22,7 +22,7 @@ def wide_cluster(*, smem=0):
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl", "interpreted"])
 def test_a_cluster_that_a_call_decides_on_is_allowed_by_that_call(harnesses, backend):
     """C4: what only a call knows is not left from preparing the device; L18 asks that the call allows it."""
-    catalogue()["C4"].replay(harnesses[backend], wide_cluster())
+    catalogue()["C4"].replay(harnesses[backend], (wide_cluster(), False))
 
 
 def test_what_is_known_is_allowed_before_the_first_call_even_then(harness):
@@ -30,5 +30,5 @@ def test_what_is_known_is_allowed_before_the_first_call_even_then(harness):
     with pytest.raises(
         LawViolation, match=r"left to the first call: .*MAX_DYNAMIC_SHARED_SIZE_BYTES"
     ) as caught:
-        catalogue()["C4"].replay(bad, wide_cluster(smem=100_000))
+        catalogue()["C4"].replay(bad, (wide_cluster(smem=100_000), False))
     assert "NON_PORTABLE" not in str(caught.value)

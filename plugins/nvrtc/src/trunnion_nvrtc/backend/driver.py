@@ -107,10 +107,13 @@ class CudaDriver:
         mode = ctypes.c_int(_RELAXED)
         try:
             check("cuThreadExchangeStreamCaptureMode", self._exchange_mode(mode))
-            return call(*arguments)
+            made = call(
+                *arguments
+            )  # an interrupt behind the call strikes within the block, as behind a return it does not
         finally:
             if mode.value != _RELAXED:
                 self._exchange_mode(mode)
+        return made
 
     def variable(self, library: Any, symbol: str) -> tuple[int, int]:
         """Return the address and the bytes of a variable on the current device (``cuLibraryGetGlobal``)."""
