@@ -30,7 +30,11 @@ class LimitDriver(Protocol):
         """Return ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE``, in bytes (``cuCtxGetLimit``); None: there is no such limit."""
 
     def set_persisting_limit(self, nbytes: int) -> None:
-        """Set it (``cuCtxSetLimit``); nothing happens where the driver has no such limit (MIG, MPS)."""
+        """Set it (``cuCtxSetLimit``); nothing happens where the driver has no such limit (MIG, MPS).
+
+        It would break captures of other streams: the mode of the thread is relaxed meanwhile
+        (``cuThreadExchangeStreamCaptureMode``).
+        """
 
 
 class SetAside:
