@@ -372,6 +372,6 @@ class WindowFacade(LimitDriver, Protocol):
     def reset_persisting(self, stream: int) -> None:
         """Wait for a stream and make all persisting lines normal (``cuCtxResetPersistingL2Cache``).
 
-        Some other stream may be being captured, which waiting would break: the mode of the thread is relaxed meanwhile, as
-        in `DriverFacade.load` (``cuStreamSynchronize``; measured on an H100, driver 580).
+        Some other stream may be being captured, which waiting would break: the mode of the thread is relaxed meanwhile,
+        as in `DriverFacade.load` (``cuStreamSynchronize``; measured on an H100, driver 580).
         """
