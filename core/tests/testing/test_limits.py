@@ -22,7 +22,7 @@ SERIES = {
     "memory_sizes": limits.memory_sizes(workspace=True),
     "map_layouts": limits.map_layouts(im2col=True),
     "window_ranges": limits.window_ranges(),
-    "view_layouts": limits.view_layouts(),
+    "view_layouts": limits.view_layouts(built=True),
     "shared_memory": limits.shared_memory(232448, several=True).map(lambda drawn: drawn[0]),
 }
 
