@@ -147,7 +147,7 @@ LIMIT_SABOTEURS: tuple[Saboteur, ...] = (
         "wrap-views", "Cuts the extents of views.", "X8", stage="emitter", emitted=each_launch(_wrap_views)
     ),
     saboteur(
-        "wrap-offsets",
+        "wrap-far-offsets",
         "Counts offsets in 32 bits.",
         "X9",
         stage="emitter",
