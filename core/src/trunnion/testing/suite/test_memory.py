@@ -146,14 +146,12 @@ def _check_neighbours(harness: Harness) -> None:
     launch = KernelLaunch("k", outputs, _ONES, _ONES)
     program = KernelProgram("p", Signature((), outputs), (CODE,), (launch,))
     with harness.loaded(program) as loaded:
-        for places in itertools.permutations((0, 8, 10)):
-            for starts in (places, tuple(12 if one == 10 else one for one in places)):  # noqa: PLR2004 - one of them
-                out = tuple(
-                    TensorSpec(dtype="float32", shape=(4,), strides=(1,), offset=start, shared=True)
-                    for start in starts
-                )
-                call = CallSpec(args=(), out=out, device=0)
-                check_call(harness, Scenario(program, call), loaded, first=False)
+        for starts in (*itertools.permutations((0, 8, 10)), *itertools.permutations((0, 8, 12))):
+            out = tuple(
+                TensorSpec(dtype="float32", shape=(4,), strides=(1,), offset=start, shared=True)
+                for start in starts
+            )
+            check_call(harness, Scenario(program, CallSpec(args=(), out=out, device=0)), loaded, first=False)
 
 
 @law("W1", tier="launch", given=needing(Capability.WORKSPACE), requires=_WORKSPACE)

@@ -127,6 +127,8 @@ class RelaxedMode {
     if (status_ == CUDA_SUCCESS) driver_.exchange_capture_mode(&mode_);
   }
 
+  CUresult status() const { return status_; }
+
  private:
   const Driver& driver_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;

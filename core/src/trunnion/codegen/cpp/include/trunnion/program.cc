@@ -87,12 +87,13 @@ bool Program::load_locked(const void* image, size_t nbytes, const char* names) {
       states_ != nullptr && facts_ != nullptr && retained_ != nullptr && kernels_ != nullptr;
   if (!watch_forks() || !allocated) return raise_no_own_memory();
   // A first call may be made while a stream is captured: a capture in the usual mode would be broken by the load.
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  status = driver_.exchange_capture_mode(&mode);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", status);
-  target_.read(image, nbytes);
-  status = driver_.library_load_data(&library_, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
-  driver_.exchange_capture_mode(&mode);
+  {
+    const RelaxedMode relaxed(driver_);
+    if (relaxed.status() != CUDA_SUCCESS)
+      return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", relaxed.status());
+    target_.read(image, nbytes);
+    status = driver_.library_load_data(&library_, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  }
   if (status != CUDA_SUCCESS) return refused("cuLibraryLoadData", status);
   const char* name = names;
   for (uint32_t index = 0; index < rule_->kernel_count; ++index, name += std::strlen(name) + 1) {

@@ -38,18 +38,17 @@ class VariableWriter {
 
   bool write(const ProgramRule& rule, const DeviceState& state) {
     Failures failures(driver_);
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    CUresult status = driver_.exchange_capture_mode(&mode);
-    if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", status);
+    const RelaxedMode relaxed(driver_);
+    if (relaxed.status() != CUDA_SUCCESS)
+      return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", relaxed.status());
     CUstream stream = nullptr;
-    status = driver_.stream_create(&stream, CU_STREAM_NON_BLOCKING);
+    const CUresult status = driver_.stream_create(&stream, CU_STREAM_NON_BLOCKING);
     failures.note("cuStreamCreate", status);
     if (status == CUDA_SUCCESS) {
       failures.note("cuMemcpyHtoDAsync", copy_all(rule, state, stream));
       failures.note("cuStreamSynchronize", driver_.stream_synchronize(stream));
       failures.note("cuStreamDestroy", driver_.stream_destroy(stream));
     }
-    driver_.exchange_capture_mode(&mode);
     return failures.settle();
   }
 
