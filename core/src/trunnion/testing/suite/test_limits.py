@@ -192,12 +192,8 @@ def _check_next_destinations(harness: Harness, series: Series) -> None:
     with harness.loaded(series.program) as loaded:
         for wrong in (short, *([shifted] if alignment > size else [])):
             for out in (aligned, wrong):
-                facts, observed = harness.call(loaded, CallSpec(args=(replace(good, offset=0),), out=(out,)))
-                told = expect(series.program, facts)
-                if isinstance(told, Refused):
-                    check_refused(harness, told, observed)
-                else:
-                    check_expected(harness, series.program, facts, (told, observed), first=False)
+                call = CallSpec(args=(replace(good, offset=0),), out=(out,))
+                check_call(harness, Scenario(series.program, call), loaded, first=False)
 
 
 def _check_aligned_block(harness: Harness, alignment: int | None) -> None:
@@ -223,12 +219,7 @@ def _check_aligned_enough_for_another(harness: Harness, series: Series) -> None:
     same = given.args[0].view(replace(spec, dtype=output.dtype.name).kind)[: count[0]]
     with harness.loaded(series.program) as loaded:
         for call in (given, replace(given, out=[same])):
-            facts, observed = harness.call_with(loaded, call)
-            told = expect(series.program, facts)
-            if isinstance(told, Refused):
-                check_refused(harness, told, observed)
-            else:
-                check_expected(harness, series.program, facts, (told, observed), first=call is given)
+            check_given(harness, series.program, call, loaded, first=call is given)
 
 
 @law("X5", given=lambda h: memory_sizes(workspace=Capability.WORKSPACE in h.capabilities), requires=_DYNAMIC)
