@@ -17,12 +17,12 @@ from trunnion.testing.strategies.numbers import RaiserSpec
 from trunnion.testing.strategies.wrong_values import wrong_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
 
-__all__ = ["Breakage", "broken_calls", "mistakes_of_each_kind"]
+__all__ = ["Breakage", "broken_calls", "may_be_imaginary", "mistakes_of_each_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +165,11 @@ def _not_in_memory(given: TensorSpec) -> Iterator[tuple[str, object]]:
         yield "storage", replace(given, short=True)
     if given.dtype.startswith("complex"):
         yield "conjugated", replace(given, lazy="conj")
-    if given.dtype.startswith("complex") or _may_be_imaginary(given):
+    if given.dtype.startswith("complex") or may_be_imaginary(given.dtype, given.shape, given.strides):
         yield "negated", replace(given, lazy="neg")
 
 
-def _may_be_imaginary(given: TensorSpec) -> bool:
+def may_be_imaginary(dtype: str, shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether a tensor may be the imaginary part of a conjugate, which is all that torch's users get negated lazily."""
-    steps = (step for extent, step in zip(given.shape, given.strides, strict=True) if extent > 1)
-    return given.dtype in ("float16", "float32", "float64") and all(step % 2 == 0 for step in steps)
+    steps = (step for extent, step in zip(shape, strides, strict=True) if extent > 1)
+    return dtype in ("float16", "float32", "float64") and all(step % 2 == 0 for step in steps)

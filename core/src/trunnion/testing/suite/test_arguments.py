@@ -35,6 +35,7 @@ from trunnion.testing.strategies import (
     programs,
     scenarios,
 )
+from trunnion.testing.strategies.breakage import may_be_imaginary
 from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.limits import narrow_operations, operations
 from trunnion.testing.strategies.programs import CODE
@@ -411,8 +412,8 @@ def _seen_otherwise(tensor: Any) -> Iterator[Any]:
     """Yield other views of the very memory of a tensor, of its type and shape, that no output can be written to."""
     import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
-    # The imaginary part of a conjugate is what torch negates: steps of two, where there are several elements.
-    if tensor.is_complex() or (tensor.is_floating_point() and tensor.numel() == 1):
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.is_complex() or (tensor.numel() == 1 and may_be_imaginary(dtype, tensor.shape, tensor.stride())):
         yield torch._neg_view(tensor)  # noqa: SLF001 - torch has no public name for it
     if tensor.is_complex():
         yield tensor.conj()
