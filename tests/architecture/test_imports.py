@@ -199,7 +199,7 @@ CIRCLES = {
     ): "the reading of a call checks its copies",
     (
         "trunnion.testing",
-        "comparison delivery harness laws machine observed provision variables violation_report ways",
+        "comparison delivery harness laws observed provision variables violation_report ways",
     ): "a violation tells of the harness that it was seen with, and the harness holds laws",
 }
 """The circles that are left, each with its reason; between two parts of core there is but the one of operators."""

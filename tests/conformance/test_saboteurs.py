@@ -16,6 +16,7 @@ from trunnion.model.capability import Capability
 from trunnion.testing import saboteurs
 from trunnion.testing.laws import LawViolation, catalogue
 from trunnion.testing.saboteurs import SABOTEURS
+from trunnion.testing.symbols import kernel_symbol
 
 _PAIRS = [(saboteur, law_id) for saboteur in SABOTEURS for law_id in SABOTEURS[saboteur].caught_by]
 _STAGES = {"plan", "emitter", "binding", "driver", "lifecycle"}
@@ -79,11 +80,11 @@ def test_every_sabotaged_backend_still_adds_vectors(sabotaged, harness, saboteur
     bad = sabotaged(saboteur)
     example = load("vector_add")
     a, b = (torch.randn(200, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
-    harness.simulator.register_body("kernel_0", example.bodies["vector_add"])
+    harness.simulator.register_body(kernel_symbol(0), example.bodies["vector_add"])
     loaded = bad.load(bad.build(example.program))
     try:
         got = harness.simulator.call(loaded.call, [harness.simulator.tensor(a), harness.simulator.tensor(b)])
     finally:
-        harness.simulator.unregister_body("kernel_0")
+        harness.simulator.unregister_body(kernel_symbol(0))
         loaded.close()
     assert torch.equal(got.cpu(), a + b)

@@ -15,6 +15,7 @@ from trunnion.model.facts import device
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import Allocated, AttributeSet
 from trunnion.testing.machine import synthetic_image
+from trunnion.testing.symbols import kernel_symbol
 
 DEVICE = "device 1, of compute capability 8.0"
 HINT = "launch on a device that has it, or leave the attribute out"
@@ -116,7 +117,10 @@ def refused(harness, call):
 
 
 SKIPPED = [
-    ({"dynamic_smem_bytes": TOO_MUCH}, f"{TOO_MUCH} bytes of dynamic shared memory for kernel 'kernel_1'"),
+    (
+        {"dynamic_smem_bytes": TOO_MUCH},
+        f"{TOO_MUCH} bytes of dynamic shared memory for kernel '{kernel_symbol(1)}'",
+    ),
     ({"cluster": 16}, "compute capability 9.0 for the launch attribute cluster"),
     *((fields, f"compute capability 9.0 for the launch attribute {field}") for field, fields in WANTING),
 ]
@@ -134,7 +138,7 @@ def test_a_call_that_skips_a_launch_asks_for_nothing_of_it(simulator, every_back
                 for _ in range(2):
                     simulator.clear_trace()
                     loaded.call((0,), device=1)
-                    assert [one.kernel for one in harness.observed_launches()] == ["kernel_0"]
+                    assert [one.kernel for one in harness.observed_launches()] == [kernel_symbol(0)]
                     said.add(refused(harness, loaded.call))
                     said.add(refused(harness, loaded.bind))
                     said.add(
@@ -151,7 +155,7 @@ def test_a_program_chooses_its_launch_by_the_device(simulator, every_backend):
     builder.launch("older", (), 16, 1, when=1 - newer, dynamic_smem_bytes=100 << 10)
     builder.launch("newer", (), 16, 1, when=newer, dynamic_smem_bytes=200 << 10, cluster=16)
     program = builder.build()
-    for arch, kernel, asked in (("sm_80", "kernel_0", 1), ("sm_90a", "kernel_1", 2)):
+    for arch, kernel, asked in (("sm_80", kernel_symbol(0), 1), ("sm_90a", kernel_symbol(1), 2)):
         with simulator.configured(arch=arch):
             for harness in every_backend.harnesses:
                 with harness.loaded(program, synthetic_image(program, Target("cuda", arch))) as loaded:

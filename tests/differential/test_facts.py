@@ -12,6 +12,7 @@ from trunnion.model.facts import device, occupancy
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.status import Status
 from trunnion.testing.strategies import CallSpec, TensorSpec
+from trunnion.testing.symbols import kernel_symbol
 
 N = Symbol("n")
 
@@ -128,4 +129,4 @@ def test_a_driver_that_fails_names_the_kernel_and_is_asked_again(with_sample, si
             said.append(str(caught.value))
             loaded.call(harness.arguments((tensor(8, device=1),)))
     assert len(set(said)) == 1, said
-    assert said[0].endswith("the kernel is 'kernel_0' on device 1")
+    assert said[0].endswith(f"the kernel is '{kernel_symbol(0)}' on device 1")

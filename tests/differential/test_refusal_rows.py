@@ -18,6 +18,7 @@ from trunnion.model.expr import Symbol, ge
 from trunnion.model.plan.refusals import REFUSALS
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.numbers import RaiserSpec
+from trunnion.testing.symbols import kernel_symbol
 
 ROOT = Path(__file__).parents[2]
 N = Symbol("n")
@@ -360,7 +361,7 @@ def test_a_program_is_not_closed_within_its_launch(every_backend, simulator):
                 error = caught.value
                 said.append((type(error), str(error), vars(error), notes_of(error)))
 
-            simulator.register_body("kernel_0", body)
+            simulator.register_body(kernel_symbol(0), body)
             loaded.call((3,), device=0)
     assert_alike("close-within", said)
 

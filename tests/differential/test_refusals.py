@@ -32,6 +32,7 @@ from trunnion.sim.status import Status
 from trunnion.testing.machine import synthetic_image
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.calls import row_major
+from trunnion.testing.symbols import kernel_symbol
 
 N = Symbol("n")
 LONG = "a" * 9999 + "b"
@@ -307,7 +308,7 @@ def test_a_kernel_of_which_a_device_refuses_something_is_named_with_the_device(w
             assert caught.value.call == "cuKernelSetAttribute"
             texts.append(str(caught.value))
     assert len(set(texts)) == 1, texts
-    assert texts[0].endswith("; the kernel is 'kernel_0' on device 1")
+    assert texts[0].endswith(f"; the kernel is '{kernel_symbol(0)}' on device 1")
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi"])

@@ -13,6 +13,7 @@ from trunnion.testing.harness import Harness
 from trunnion.testing.host_machine import HostMachine
 from trunnion.testing.machine import KINDS, MemorySeen
 from trunnion.testing.observed import observe
+from trunnion.testing.symbols import kernel_symbol
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def test_a_call_is_told_in_order(harness):
     kinds = [type(event) for event in got.events if not isinstance(event, MemorySeen)]
     assert kinds == [Allocated, Allocated, Launched, Launched]
     first, second = got.launches
-    assert (first.kernel, second.kernel) == ("kernel_0", "kernel_1")
+    assert (first.kernel, second.kernel) == (kernel_symbol(0), kernel_symbol(1))
     assert (first.grid, first.block, first.dynamic_smem_bytes) == ((3, 2, 1), (7, 1, 1), 48)
     addresses = [int.from_bytes(one, "little") for one in first.parameters]
     assert addresses[:3] == [x.data_ptr(), 2**16 - 2, got.result.data_ptr()]

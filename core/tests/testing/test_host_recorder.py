@@ -15,6 +15,7 @@ from trunnion.testing.host_recorder import (
     recorder_source,
 )
 from trunnion.testing.probe_compiler import compile_probes
+from trunnion.testing.symbols import kernel_symbol
 
 LAYOUTS = (((8, 8), (24, 8)), ((2, 2),), ())
 IMAGE = image_number(LAYOUTS)
@@ -38,9 +39,11 @@ def launches(*records):
 def test_the_text_has_a_kernel_of_each_signature():
     code = recorder_source(LAYOUTS)
     assert code.language == "c++"
-    assert "kernel_0(Bytes<8, 8> p0, Bytes<24, 8> p1, const trunnion_block_t* block)" in code.source
-    assert "kernel_1(Bytes<2, 2> p0, const trunnion_block_t* block)" in code.source
-    assert "kernel_2(const trunnion_block_t* block)" in code.source
+    assert (
+        f"{kernel_symbol(0)}(Bytes<8, 8> p0, Bytes<24, 8> p1, const trunnion_block_t* block)" in code.source
+    )
+    assert f"{kernel_symbol(1)}(Bytes<2, 2> p0, const trunnion_block_t* block)" in code.source
+    assert f"{kernel_symbol(2)}(const trunnion_block_t* block)" in code.source
 
 
 def test_an_image_of_it_takes_what_was_asked_for():
@@ -53,7 +56,7 @@ def test_records_are_launches():
     first, second, third = launches(
         record(0, 0, 4, bytes(32)), record(1, 2, 2, b"\5\0"), record(1, 0, 2, b"\5\0"), record(2)
     )
-    assert [one.kernel for one in (first, second, third)] == ["kernel_0", "kernel_1", "kernel_2"]
+    assert [one.kernel for one in (first, second, third)] == [kernel_symbol(index) for index in range(3)]
     assert first.parameters == (bytes(8), bytes(24))
     assert second.parameters == (b"\5\0",)
     assert (third.grid, third.block, third.dynamic_smem_bytes) == ((2, 1, 2), (3, 1, 1), 16)

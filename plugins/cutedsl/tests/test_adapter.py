@@ -19,6 +19,7 @@ from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.image.cubin import read_cubin
 from trunnion.registry import default_registry
 from trunnion.testing.machine import synthetic_image
+from trunnion.testing.symbols import kernel_symbol
 from trunnion_cutedsl.backend.adapter import CuteDslAdapter
 
 pytestmark = pytest.mark.tvm_ffi_abi
@@ -55,7 +56,7 @@ def test_one_launcher_serves_every_image_of_a_plan(artifact, source, tmp_path):
     other = CuteDslAdapter(SPEC).build(source, image, tmp_path)
     assert other.files["launcher.so"] == artifact.files["launcher.so"]
     assert other.files["image.cubin"] == image.data
-    assert other.manifest.kernels[0].symbol == "kernel_0"
+    assert other.manifest.kernels[0].symbol == kernel_symbol(0)
 
 
 @pytest.mark.parametrize("kind", ["cubin", "ptx"])

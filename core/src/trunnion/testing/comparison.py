@@ -15,6 +15,7 @@ from trunnion.testing.provision import (
     places_set,
 )
 from trunnion.testing.reference import expect, parameter_layouts
+from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.variables import compare_copies, variable_addresses
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ __all__ = ["check_call", "check_expected", "check_given", "check_refused", "symb
 
 def symbols_of(program: KernelProgram) -> dict[Kernel, str]:
     """Return each kernel's exact name in an image of a machine."""
-    return {kernel: f"kernel_{index}" for index, kernel in enumerate(parameter_layouts(program))}
+    return {kernel: kernel_symbol(index) for index, kernel in enumerate(parameter_layouts(program))}
 
 
 def check_call(harness: Harness, scenario: Scenario, loaded: LoadedProgram, *, first: bool = True) -> None:

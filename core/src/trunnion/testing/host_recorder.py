@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.model.code import DeviceCode
 from trunnion.sim.launch_attributes import LaunchAttributes
 from trunnion.sim.trace import Launched
+from trunnion.testing.symbols import kernel_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,7 +117,7 @@ void tell(uint32_t kernel, const unsigned char* bytes, uint32_t nbytes, const tr
 
 
 def recorder_source(layouts: Sequence[Layout]) -> DeviceCode:
-    """Return the C++ of kernels ``kernel_0``, ``kernel_1`` and so on that tell what they are given.
+    """Return the C++ of kernels, ``kernel_symbol(0)`` and so on, that tell what they are given.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def _kernel(index: int, layout: Layout) -> str:
     starts = [0, *itertools.accumulate(size for size, _ in layout)]
     copies = "".join(f" memcpy(all + {start}, &p{i}, sizeof p{i});" for i, start in enumerate(starts[:-1]))
     return (
-        f'extern "C" void kernel_{index}({", ".join([*given, "const trunnion_block_t* block"])}) {{'
+        f'extern "C" void {kernel_symbol(index)}({", ".join([*given, "const trunnion_block_t* block"])}) {{'
         f" unsigned char all[{starts[-1] + 1}];{copies} tell({index}, all, {starts[-1]}, block); }}\n"
     )
 
@@ -258,7 +259,7 @@ def read_records(data: bytes) -> tuple[HostRecord, ...]:
 def launches_of(
     records: Sequence[HostRecord], sizes: Callable[[int, int], Sequence[int]]
 ) -> tuple[Launched, ...]:
-    """Return the launches that records tell of, as a driver would have seen them; kernel 0 is called ``kernel_0``.
+    """Return the launches that records tell of, as a driver would have seen them.
 
     Parameters
     ----------
@@ -309,7 +310,7 @@ def _launched(one: HostRecord, sizes: Sequence[int]) -> Launched:
             f"kernel {one.kernel} took {len(one.parameters)} bytes, its image says {starts[-1]}"
         )
     return Launched(
-        kernel=f"kernel_{one.kernel}",
+        kernel=kernel_symbol(one.kernel),
         library=0,
         device=0,
         stream=0,

@@ -27,7 +27,7 @@ from trunnion.sim.objects import Library
 from trunnion.sim.variables import variable_on
 from trunnion.testing.reference import parameter_layouts
 from trunnion.testing.reference_variables import variable_bytes
-from trunnion.testing.variables import variable_symbol
+from trunnion.testing.symbols import kernel_symbol, variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -267,7 +267,7 @@ def synthetic_image(
         How its tensor maps are aligned, in bytes; see `trunnion.testing.reference.parameter_layouts`.
     """
     kernels = [
-        ImageKernel(name, f"kernel_{index}", pack_parameters(layout, target.arch))
+        ImageKernel(name, kernel_symbol(index), pack_parameters(layout, target.arch))
         for index, ((name, _), layout) in enumerate(parameter_layouts(program, map_alignment).items())
     ]
     synthetic = [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels]

@@ -9,7 +9,7 @@ from trunnion.contract.spec import Target
 from trunnion.image import read_ptx
 from trunnion.testing.reference import parameter_layouts
 from trunnion.testing.reference_variables import variable_bytes
-from trunnion.testing.variables import variable_symbol
+from trunnion.testing.symbols import kernel_symbol, variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ def portable_image(program: KernelProgram) -> DeviceImage:
         The program.
     """
     layouts = parameter_layouts(program)
-    entries = [_entry(f"kernel_{index}", layout) for index, layout in enumerate(layouts.values())]
+    entries = [_entry(kernel_symbol(index), layout) for index, layout in enumerate(layouts.values())]
     variables = [(variable_symbol(index), variable_bytes(one)) for index, one in enumerate(program.variables)]
     declared = [f".visible .global .align 16 .b8 {symbol}[{nbytes}];\n" for symbol, nbytes in variables]
     text = f".version 7.0\n.target sm_{_OLDEST}\n.address_size 64\n{''.join([*declared, *entries])}"

@@ -13,7 +13,7 @@ from trunnion.model.plan import KernelParameter, KernelSignature, VariableSlot
 from trunnion.registry import default_registry
 from trunnion.testing.reference import parameter_layouts
 from trunnion.testing.reference_variables import variable_bytes
-from trunnion.testing.variables import variable_symbol
+from trunnion.testing.symbols import kernel_symbol, variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +35,8 @@ class ProbeImages:
     Parameters
     ----------
     make
-        Compiles ``kernel_0``, ``kernel_1`` and so on, of what each takes, and ``variable_0`` and so on, of the bytes of
-        each.
+        Compiles ``kernel_symbol(0)`` and so on, of what each takes, and ``variable_symbol(0)`` and so on, of the bytes
+        of each.
     """
 
     def __init__(self, make: Callable[[tuple[Layout, ...], tuple[int, ...]], DeviceImage]) -> None:
@@ -74,7 +74,7 @@ def compile_probes(
     options: Mapping[str, Any] | None = None,
     variables: Sequence[int] = (),
 ) -> DeviceImage:
-    """Return the image of kernels ``kernel_0``, ``kernel_1`` and so on, as an installed device compiler makes it.
+    """Return the image of kernels, ``kernel_symbol(0)`` and so on, as an installed device compiler makes it.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def compile_probes(
     request = CompileRequest(
         code=(source,),
         kernels=tuple(
-            KernelSignature(f"kernel_{index}", tuple(KernelParameter(*one, "bytes") for one in layout))
+            KernelSignature(kernel_symbol(index), tuple(KernelParameter(*one, "bytes") for one in layout))
             for index, layout in enumerate(layouts)
         ),
         target=target,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.testing.machine import IMAGED
 from trunnion.testing.reference_variables import variable_bytes
-from trunnion.testing.variables import variable_symbol
+from trunnion.testing.symbols import kernel_symbol, variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +35,8 @@ def noting_contents(harness: Harness, program: KernelProgram) -> Iterator[list[d
     simulator = harness.simulator
     with ExitStack() as registered:
         for index in range(len(program.launches) if program.variables else 0):
-            simulator.register_body(f"kernel_{index}", partial(_note, program, seen))
-            registered.callback(simulator.unregister_body, f"kernel_{index}")
+            simulator.register_body(kernel_symbol(index), partial(_note, program, seen))
+            registered.callback(simulator.unregister_body, kernel_symbol(index))
         yield seen
 
 

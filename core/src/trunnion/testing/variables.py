@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.sim.trace import Launched, MemoryCopied
 from trunnion.testing.observed import is_work
 from trunnion.testing.reference_variables import address_of_variable
+from trunnion.testing.symbols import variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
 
-__all__ = ["compare_copies", "variable_addresses", "variable_symbol"]
-
-
-def variable_symbol(index: int) -> str:
-    """Return a variable's exact name in an image of a machine, by its place in the program."""
-    return f"variable_{index}"
+__all__ = ["compare_copies", "variable_addresses"]
 
 
 def variable_addresses(harness: Harness, program: KernelProgram, observed: Observed) -> dict[Address, int]:

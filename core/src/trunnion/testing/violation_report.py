@@ -126,7 +126,8 @@ def _expected(program: KernelProgram, expected: Expected) -> list[str]:
 
 def _launch(kernel: str, launch: Launched | ExpectedLaunch, parameters: Sequence[str]) -> str:
     shared = f", {launch.dynamic_smem_bytes} bytes shared" if launch.dynamic_smem_bytes else ""
-    return f"{kernel}, grid {launch.grid}, block {launch.block}{shared}: {', '.join(parameters) or 'nothing'}"
+    named = kernel.rstrip("_")  # what makes it long says nothing
+    return f"{named}, grid {launch.grid}, block {launch.block}{shared}: {', '.join(parameters) or 'nothing'}"
 
 
 def _parameter(value: ExpectedParameter) -> str:

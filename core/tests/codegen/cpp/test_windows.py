@@ -27,6 +27,7 @@ from trunnion.sim.trace import (
     LibraryUnloaded,
     LimitSet,
 )
+from trunnion.testing.symbols import kernel_symbol
 
 if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
@@ -242,7 +243,9 @@ def test_in_a_slice_of_a_device_nothing_is_set_aside(simulator: Any, launcher: A
 def test_setting_aside_cannot_be_captured_but_the_window_is(simulator: Any, launcher: Any) -> None:
     program, x = launcher(windowed()), on(1, 1000)
     program.preload(1)
-    warned = pytest.warns(SetAsideWarning, match=r"4000 bytes of kernel 'kernel_0', .*asked for 0\); call it")
+    warned = pytest.warns(
+        SetAsideWarning, match=r"4000 bytes of kernel 'kernel_0_*', .*asked for 0\); call it"
+    )
     with simulator.capture(device=1) as graph, warned:
         program.entry(x)
     assert limits(simulator) == []
@@ -367,7 +370,7 @@ def test_a_program_that_is_not_closed_within_its_launch_keeps_what_it_set_aside(
             program.close()
         refused.append(str(caught.value))
 
-    simulator.register_body("kernel_0", body)
+    simulator.register_body(kernel_symbol(0), body)
     program.entry(on(0, 1000))
     assert refused == ["a program cannot be closed from within its own launch; close it after the call"]
     assert limits(simulator) == [4000]

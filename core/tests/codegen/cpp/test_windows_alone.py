@@ -18,6 +18,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
 from trunnion.model.program import DeviceCode
 from trunnion.sim.trace import Launched, LimitSet, PersistingLinesReset, StreamAttributeSet
+from trunnion.testing.symbols import kernel_symbol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +107,7 @@ def test_whoever_has_a_module_alone_may_give_it_a_hook(simulator: Any, module: A
     one.get_function("preload")(1)
     most = simulator.device(1).attribute(108)  # CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE
     assert asked[:2] == [("launch", 1, 4000, most), ("launch", 1, 4004, most)]
-    assert asked[2] == ("captured", 1, 8000, 4000, "kernel_0")
+    assert asked[2] == ("captured", 1, 8000, 4000, kernel_symbol(0))
     assert asked[3] == ("preload", 1, simulator.device(1).attribute(109), most)
     set_hook(lambda *_: "no number")
     with pytest.raises(

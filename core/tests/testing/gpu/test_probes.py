@@ -12,6 +12,7 @@ from trunnion.image import pack_parameters
 from trunnion.model.code import DeviceCode
 from trunnion.testing.gpu.probes import probe_source
 from trunnion.testing.probe_compiler import compile_probes
+from trunnion.testing.symbols import kernel_symbol
 
 _TARGET = Target("cuda", "sm_90a")
 _SIZES = st.sampled_from(((1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (12, 4), (24, 8), (128, 64), (40, 8)))
@@ -26,7 +27,7 @@ def compiled(layouts):
 def test_parameters_lie_where_a_synthetic_image_has_them(layouts):
     image = compiled(layouts)
     found = {kernel.name: kernel.parameters for kernel in image.kernels}
-    assert found == {f"kernel_{i}": pack_parameters(layout) for i, layout in enumerate(layouts)}
+    assert found == {kernel_symbol(i): pack_parameters(layout) for i, layout in enumerate(layouts)}
 
 
 def test_a_size_that_no_structure_has_is_told():

@@ -22,6 +22,7 @@ from trunnion.testing.gpu.probes import Probes, Record
 from trunnion.testing.gpu.readback import ReadLaunch, read_graph
 from trunnion.testing.machine import USED, shorten
 from trunnion.testing.observed import is_work
+from trunnion.testing.symbols import kernel_index
 from trunnion.torch_runtime import TorchRuntime
 
 if TYPE_CHECKING:
@@ -321,7 +322,7 @@ class _Limits:
 
 def _expected_records(event: Launched, parameters: tuple[bytes, ...]) -> list[Record]:
     """Return what a probe may write: of two clusters that are asked for, the hardware chooses."""
-    kernel = int(event.kernel.removeprefix("kernel_"))
+    kernel = kernel_index(event.kernel)
     clusters = {
         event.cluster or _ONE_BLOCK,
         event.attributes.preferred_cluster or event.cluster or _ONE_BLOCK,

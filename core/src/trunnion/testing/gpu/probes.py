@@ -11,7 +11,7 @@ import torch
 
 from trunnion.model.code import DeviceCode
 from trunnion.testing.probe_compiler import ProbeImages, compile_probes
-from trunnion.testing.variables import variable_symbol
+from trunnion.testing.symbols import kernel_symbol, variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -133,14 +133,14 @@ class Probes:
             f"<{1 + len(_FIELDS)}I", ctypes.string_at(slot, 4 + 4 * len(_FIELDS))
         )
         parameters, at = [], slot + 64
-        for size in self._sizes[f"kernel_{kernel}"]:
+        for size in self._sizes[kernel_symbol(kernel)]:
             parameters.append(ctypes.string_at(at, size))
             at += size
         return Record(kernel, tuple(geometry), tuple(parameters))
 
 
 def probe_source(layouts: Iterable[Sequence[tuple[int, int]]], address: int) -> str:
-    """Return the CUDA C++ of probes ``kernel_0``, ``kernel_1`` and so on.
+    """Return the CUDA C++ of probes, ``kernel_symbol(0)`` and so on.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _probe(index: int, layout: Sequence[tuple[int, int]]) -> str:
         body.append(f"copy(to + {at}, p{ordinal}.bytes, {size});")
         at += size
     lines.append(
-        f'extern "C" __global__ void kernel_{index}({", ".join(given)}) {{ if (!is_first()) return; '
+        f'extern "C" __global__ void {kernel_symbol(index)}({", ".join(given)}) {{ if (!is_first()) return; '
         f"unsigned char* to = record({index}); if (!to) return; {' '.join(body)} __threadfence_system(); }}\n"
     )
     return "".join(lines)

@@ -413,7 +413,9 @@ def _seen_otherwise(tensor: Any) -> Iterator[Any]:
     import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
     dtype = str(tensor.dtype).removeprefix("torch.")
-    if tensor.is_complex() or (tensor.numel() == 1 and may_be_imaginary(dtype, tensor.shape, tensor.stride())):
+    if tensor.is_complex() or (
+        tensor.numel() == 1 and may_be_imaginary(dtype, tensor.shape, tensor.stride())
+    ):
         yield torch._neg_view(tensor)  # noqa: SLF001 - torch has no public name for it
     if tensor.is_complex():
         yield tensor.conj()

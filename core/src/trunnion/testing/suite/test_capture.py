@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -215,6 +216,7 @@ def windows_that_wait(harness: Harness, scenario: Scenario) -> None:
 
 
 _MODES = ("global", "thread_local", "relaxed")
+_POLICIES = ("launch", "stream")
 
 
 def _beside_a_capture(harness: Harness) -> SearchStrategy[Any]:
@@ -258,13 +260,13 @@ def captures_of_others(harness: Harness, example: tuple[Scenario, int, str]) -> 
 
 
 def _check_cache_beside(harness: Harness) -> None:
-    """Require that cache which a call sets aside for a window breaks no capture of somebody else's."""
+    """Require that cache set aside for a window, and the wait for one, break no capture of somebody else's."""
     simulator, one = harness.simulator, (Const(1),) * 3
     tensor = TensorParam("a", dtype("uint8"), (Const(4096),))
-    launch = KernelLaunch("k", (tensor,), one, one, window=tensor.window())
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
     call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(4096,), strides=(1,)),))
-    for mode in _MODES:
+    for mode, policy in itertools.product(_MODES, _POLICIES):
+        launch = KernelLaunch("k", (tensor,), one, one, window=tensor.window(policy=policy))
+        program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
         before = harness.machine.set_aside(0, 0)
         with harness.loaded(program) as loaded:
             try:

@@ -31,6 +31,7 @@ from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.histories import history_programs
 from trunnion.testing.strategies.programs import CODE, FACTS
+from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -173,10 +174,10 @@ class Held:
         kernels, synthetic = [], []
         for index, ((name, _), layout) in enumerate(parameter_layouts(self.program).items()):
             parameters = pack_parameters(layout, arch)
-            kernels.append(ImageKernel(name, f"kernel_{index}", parameters))
+            kernels.append(ImageKernel(name, kernel_symbol(index), parameters))
             registers, static = used[name]
             fields: dict[str, Any] = {"registers": registers, "static_smem_bytes": static}
-            synthetic.append(SyntheticKernel(name=f"kernel_{index}", parameters=parameters, **fields))
+            synthetic.append(SyntheticKernel(name=kernel_symbol(index), parameters=parameters, **fields))
         return DeviceImage(
             kind="cubin", data=synthetic_cubin(synthetic, arch), target=target, kernels=tuple(kernels)
         )

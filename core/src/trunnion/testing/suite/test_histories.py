@@ -32,6 +32,7 @@ from trunnion.testing.strategies.histories import (
     plain_program,
     sized_program,
 )
+from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -341,11 +342,11 @@ def _call_within(bench: Bench) -> None:
         if inner:
             inner.pop().launch(bench.loaded)
 
-    simulator.register_body("kernel_0", come)
+    simulator.register_body(kernel_symbol(0), come)
     try:
         simulator.call(bench.given().launch, bench.loaded)
     finally:
-        simulator.unregister_body("kernel_0")
+        simulator.unregister_body(kernel_symbol(0))
 
 
 _PREPARING: Final = ("cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelSetAttribute", "cuCtxSetLimit")
@@ -381,8 +382,8 @@ def closes_during_calls(harness: Harness, example: tuple[KernelProgram, int, str
         bench, other = Bench(harness, program, loaded), _Closing(loaded)
         if place < 0:
             _call_within(bench)
-        simulator.register_body("kernel_0", other)
-        until.callback(simulator.unregister_body, "kernel_0")
+        simulator.register_body(kernel_symbol(0), other)
+        until.callback(simulator.unregister_body, kernel_symbol(0))
         for call in _PREPARING:
             until.enter_context(simulator.intercept(call, behind))
         with simulator.intercept("cuLibraryUnload", other.unloads):

@@ -30,6 +30,7 @@ from trunnion.testing.repeatable import bind_call
 from trunnion.testing.strategies import Scenario, scenarios
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
+from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import CALLS, LOADS
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ def _check_closed_within(harness: Harness) -> None:
     told: list[str] = []
     with unloading_all(harness), harness.loaded(program) as loaded:
         close = {"closing": loaded.close}
-        harness.simulator.register_body("kernel_0", lambda _: told.extend(going_on(close)))
+        harness.simulator.register_body(kernel_symbol(0), lambda _: told.extend(going_on(close)))
         try:
             bound = harness.simulator.call(loaded.bind, (), device=0)
             for launch in (partial(loaded.call, (), device=0), bound, bound):
@@ -315,7 +316,7 @@ def _check_closed_within(harness: Harness) -> None:
                 whole = observed.error is None and len(observed.launches) == 1
                 harness.require(whole, f"raised {observed.error!r}")
         finally:
-            harness.simulator.unregister_body("kernel_0")
+            harness.simulator.unregister_body(kernel_symbol(0))
         harness.require(not told, f"within the program's own launch {told}")
 
 

@@ -19,8 +19,8 @@ from trunnion.testing.reference import expect
 from trunnion.testing.reference_variables import variable_bytes
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
 from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.symbols import variable_symbol
 from trunnion.testing.variable_contents import first_contents, noting_contents
-from trunnion.testing.variables import variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
