@@ -13,16 +13,17 @@ from trunnion.errors import ArgumentError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol, ge
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet
 from trunnion.testing.comparison import check_call, symbols_of
 from trunnion.testing.laws import ONE_WAY, law
 from trunnion.testing.reference import attributes_of, kernel_of
-from trunnion.testing.strategies import CallSpec, Scenario
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
+from trunnion.testing.strategies.limits import Series
 from trunnion.testing.strategies.programs import CODE
-from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
 
 if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
@@ -190,6 +191,21 @@ def decided_attributes(harness: Harness, decided: Decided) -> None:
             check_call(harness, scenario, loaded, first=index == 0)
     if Capability.CLUSTER in harness.capabilities:
         harness.once(_check_constant_grid)
+    if Capability.PDL in harness.capabilities:
+        harness.once(_check_early_by_a_number)
+
+
+def _check_early_by_a_number(harness: Harness) -> None:
+    """Require that a number of the call, which says nothing else, says whether a launch starts early."""
+    number = Symbol("number")
+    tensor, scalar = (
+        TensorParam("a", dtype("float32"), (_ONE,)),
+        ScalarParam("number", dtype("int32"), number),
+    )
+    launch = KernelLaunch("k", (tensor,), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE), pdl=ge(number, 2))
+    program = KernelProgram("p", Signature((tensor, scalar)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
+    delivers_each(harness, Series(program, tuple(CallSpec(args=(spec, value)) for value in (2, 1, 3, 1))))
 
 
 def _check_constant_grid(harness: Harness) -> None:

@@ -14,10 +14,10 @@ from trunnion.errors import DriverError
 from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const, Expr, minimum
+from trunnion.model.expr import Const, Expr, Symbol, minimum
 from trunnion.model.facts import device, occupancy
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.testing.comparison import check_expected, check_refused
@@ -30,7 +30,9 @@ from trunnion.testing.reference import expect, parameter_layouts
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.histories import history_programs
-from trunnion.testing.strategies.programs import CODE, FACTS
+from trunnion.testing.strategies.limits import Series
+from trunnion.testing.strategies.programs import CODE, FACTS, PARTS
+from trunnion.testing.suite.test_launches import delivers_each
 from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import LOADS
 
@@ -130,6 +132,23 @@ def sized_by_its_device(harness: Harness, sized: Sized) -> None:
         machine = _Machine(harness, sized, opened)
         for ordinal in sized.devices:
             machine.bench(ordinal).call("call")
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_sized_by_a_number)
+
+
+def _check_sized_by_a_number(harness: Harness) -> None:
+    """Require that a grid is over a fact and a number of the call, among calls on tensors that are alike."""
+    rows = Symbol("rows", min=1)
+    tensor, scalar = (
+        TensorParam("a", dtype("float32"), (Const(_ROWS),)),
+        ScalarParam("rows", dtype("int32"), rows),
+    )
+    grid, one = (device.multiprocessor_count * rows, Const(1), Const(1)), (Const(1),) * 3
+    program = KernelProgram(
+        "p", Signature((tensor, scalar)), (CODE,), (KernelLaunch("k", (tensor,), grid, one),)
+    )
+    spec = TensorSpec(dtype="float32", shape=(_ROWS,), strides=(1,))
+    delivers_each(harness, Series(program, tuple(CallSpec(args=(spec, value)) for value in (1, 2, 2, 1))))
 
 
 # Occupancy ----------------------------------------------------------------------------------------------------------
@@ -189,15 +208,23 @@ def _held(draw: st.DrawFn, harness: Harness) -> Held:
     several = Capability.MULTI_LAUNCH in harness.capabilities
     names = draw(st.permutations(_KERNELS))[: 3 if several else 1]
     x = TensorParam("x", dtype("float32"), (Const(_ROWS),))
-    launches = []
-    for name in names:
+    launches, parts = [], draw(st.permutations(PARTS[:2]))
+    for part, name in enumerate(names):
         asked = [occupancy(choose(draw, names), choose(draw, _BLOCKS), choose(draw, _SMEM)) for _ in range(3)]
         grid = (asked[0] * device.multiprocessor_count + choose(draw, (0, 1)), Const(1), Const(1))
         smem = Const(choose(draw, (0, 0, 1024)))
         launches.append(
-            KernelLaunch(name, (x, *asked), grid, (Const(32), Const(1), Const(1)), dynamic_smem_bytes=smem)
+            KernelLaunch(
+                name,
+                (x, *asked),
+                grid,
+                (Const(32), Const(1), Const(1)),
+                dynamic_smem_bytes=smem,
+                code=parts[part % len(parts)],
+            )
         )
-    program = KernelProgram("held", Signature((x,)), (CODE,), tuple(launches))
+    code = tuple(parts[: len(launches)])
+    program = KernelProgram("held", Signature((x,)), code, tuple(launches))
     resources = tuple((name, choose(draw, _RESOURCES)) for name in names)
     return Held(program, resources, tuple(draw(st.permutations(_EVERY))))
 

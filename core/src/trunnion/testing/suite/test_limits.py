@@ -197,13 +197,14 @@ def _check_next_destinations(harness: Harness, series: Series) -> None:
 
 
 def _check_aligned_block(harness: Harness, alignment: int | None) -> None:
-    """Require that an output of several dimensions is contiguous, one of one element among them, as well as aligned."""
+    """Require that outputs of several dimensions are contiguous, one of one element among them, as well as aligned."""
     for kind in ("int16", "float4_e2m1fn_x2"):  # of the latter one element is of two numbers of four bits
         block = TensorParam(
             "b", dtype(kind), tuple(map(Const, (30, 1, 20))), access="write", alignment=alignment
         )
-        launch = KernelLaunch("k", (block,), _ONES, _ONES)
-        program = KernelProgram("p", Signature((), (block,)), (CODE,), (launch,))
+        blocks = block, replace(block, name="c")
+        launch = KernelLaunch("k", blocks, _ONES, _ONES)
+        program = KernelProgram("p", Signature((), blocks), (CODE,), (launch,))
         with harness.loaded(program) as loaded:
             check_call(harness, Scenario(program, CallSpec(args=(), device=0)), loaded)
 

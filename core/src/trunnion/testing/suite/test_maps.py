@@ -14,7 +14,7 @@ from trunnion.errors import TensorMapError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol, as_expr
 from trunnion.model.launch import Argument, KernelLaunch
-from trunnion.model.params import Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.struct import Struct
 from trunnion.model.workspace import Workspace
@@ -26,8 +26,9 @@ from trunnion.testing.reference import expect
 from trunnion.testing.repeatable import bind_call
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
 from trunnion.testing.strategies.calls import row_major
+from trunnion.testing.strategies.limits import Series
 from trunnion.testing.strategies.programs import CODE
-from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
 
 if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
@@ -255,6 +256,24 @@ def _beyond(draw: st.DrawFn, *, dynamic: bool) -> Scenario:
 def maps_within_memory(harness: Harness, scenario: Scenario) -> None:
     """A map with a shape, strides or an offset of its own is refused where it would reach beyond its tensor."""
     delivers(harness, scenario)
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_begun_by_a_number)
+
+
+def _check_begun_by_a_number(harness: Harness) -> None:
+    """Require that a number of the call says where a map begins, all else of which the program says."""
+    start = Symbol("start", min=0)
+    tensor, number = (
+        TensorParam("a", dtype("float16"), (Const(512),)),
+        ScalarParam("start", dtype("int32"), start),
+    )
+    mapped = tensor.tiled(
+        (1, 8), shape=(Const(4), Const(64)), strides=(Const(64), _ONE), element_offset=start * 64
+    )
+    launch = KernelLaunch("k", (mapped,), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    program = KernelProgram("p", Signature((tensor, number)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float16", shape=(512,), strides=(1,))
+    delivers_each(harness, Series(program, tuple(CallSpec(args=(spec, value)) for value in (0, 1, 4, 5, 0))))
 
 
 @st.composite

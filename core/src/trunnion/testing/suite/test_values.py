@@ -83,7 +83,7 @@ def _check_signs(harness: Harness) -> None:
     launch = KernelLaunch("k", (zero, quotient), (_ONE,) * 3, (_ONE,) * 3)
     program = KernelProgram("p", Signature((tensor, scalar)), (CODE,), (launch,))
     there = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
-    calls = tuple(CallSpec(args=(there, value)) for value in (1, 1, -1, 1))
+    calls = tuple(CallSpec(args=(there, value)) for value in (1, 1, -1, 1, 0, 1, 0))
     delivers_each(harness, Series(program, calls))
 
 
