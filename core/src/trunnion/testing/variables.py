@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.sim.trace import Launched, MemoryCopied
+from trunnion.sim.trace import Launched, MemoryCopied, Synchronized
 from trunnion.testing.observed import is_work
 from trunnion.testing.reference_variables import address_of_variable
 from trunnion.testing.symbols import variable_symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trunnion.model.program import KernelProgram
     from trunnion.testing.expected import Address, Expected
     from trunnion.testing.harness import Harness
+    from trunnion.testing.machine import Told
     from trunnion.testing.observed import Observed
 
-__all__ = ["compare_copies", "variable_addresses"]
+__all__ = ["check_written_before", "compare_copies", "variable_addresses"]
 
 
 def variable_addresses(harness: Harness, program: KernelProgram, observed: Observed) -> dict[Address, int]:
@@ -84,3 +85,28 @@ def compare_copies(
     harness.require(
         not got or len(streams) == 1, f"copies and launches are on the streams {sorted(map(hex, streams))}"
     )
+
+
+def check_written_before(harness: Harness, events: Sequence[Told]) -> None:
+    """Require that what was written to variables from the host was waited for before anything was launched.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    events
+        What came to devices.
+
+    Raises
+    ------
+    LawViolation
+        If something was launched while it was on its way.
+    """
+    pending = set()
+    for event in events:
+        if isinstance(event, MemoryCopied) and event.direction == "HtoD":
+            pending.add(event.stream)
+        elif isinstance(event, Synchronized):
+            pending = set() if event.stream is None else pending - {event.stream}
+        elif isinstance(event, Launched):
+            harness.require(not pending, f"launched while variables were written on the streams {pending}")

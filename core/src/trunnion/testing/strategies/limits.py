@@ -640,7 +640,7 @@ def number_edges(draw: st.DrawFn, *, constants: bool = False) -> Series:
 
 @st.composite
 def wrong_numbers(draw: st.DrawFn, *, addresses: bool) -> Series:
-    """Draw calls in which one number is just beyond what its type holds, or of another kind.
+    """Draw calls in which one number is just beyond what its type holds, or of another kind, with a tensor or without.
 
     Parameters
     ----------
@@ -660,7 +660,14 @@ def wrong_numbers(draw: st.DrawFn, *, addresses: bool) -> Series:
         _, wrong = choose(draw, tuple(wrong_values(params[place])))
         calls.append(CallSpec(args=(*good[:place], wrong, *good[place + 1 :]), device=0))
     given = tuple(one for one in params if isinstance(one, (ScalarParam, PointerParam)))
+    if draw(st.booleans()):
+        calls = [replace(call, args=(*call.args, _BESIDE)) for call in calls]
+        params.append(TensorParam("beside", dtype(_BESIDE.dtype), (Const(1),)))
     return Series(_program(params, KernelLaunch("k", given, _ONES, _ONES)), tuple(calls))
+
+
+_BESIDE: Final = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
+"""A tensor by which calls are alike."""
 
 
 def _good_number(param: Param) -> object:

@@ -15,6 +15,12 @@ from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
 from trunnion.errors import DriverError, LifecycleError, TrunnionError
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.module_variable import ModuleVariable
+from trunnion.model.params import Signature
+from trunnion.model.program import KernelProgram
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Allocated, MemoryCopied
 from trunnion.testing.comparison import check_expected, symbols_of
@@ -24,7 +30,9 @@ from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
 from trunnion.testing.strategies.choices import choose
+from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
+from trunnion.testing.variables import check_written_before
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -32,7 +40,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-    from trunnion.model.program import KernelProgram
     from trunnion.testing.expected import Kernel
     from trunnion.testing.harness import Harness
 
@@ -66,7 +73,7 @@ _WITHIN: Final = ("launch", "allocation", "kernel", "preparation", "context")
 _SHARED: Final = (Capability.TMA_TILED, Capability.WORKSPACE)
 """Of what one call could leave something to another."""
 
-_PREPARING: Final = ("preparation", "context")
+_PREPARING: Final = ("preparation", "context", "contents")
 """Where a device is being prepared, perhaps: who does that may let nobody in, and says so."""
 
 
@@ -170,6 +177,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "loading": ("cuLibraryLoadData", "cuKernelSetAttribute"),
     "preparation": ("cuKernelSetAttribute", "cuCtxGetLimit", "cuCtxSetLimit"),
     "context": ("cuCtxPushCurrent",),
+    "contents": ("cuMemcpyHtoDAsync",),
 }
 """Where a call can come in the middle of another: ahead of which driver calls, before they read what they are given,
 and behind a push; none: while the first kernel runs. Of two threads the second waits for the first where that loads the
@@ -312,6 +320,18 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
     else:
         _check_at_once(harness, overlap)
         _check_refused_at_once(harness, overlap)
+    if Capability.MODULE_VARIABLES in harness.capabilities:
+        harness.once(_check_contents_at_once)
+
+
+def _check_contents_at_once(harness: Harness) -> None:
+    """Have a call come in another thread while variables are given what they hold first: it waits for all of it."""
+    one = (Const(1),) * 3
+    variables = tuple(ModuleVariable(name, dtype("int32"), (2,), bytes(8)) for name in ("v", "w"))
+    launch = KernelLaunch("k", variables, one, one)
+    program = KernelProgram("p", Signature(()), (CODE,), (launch,), variables=variables)
+    call = CallSpec(args=(), device=0)
+    _check_at_once(harness, Overlap(Scenario(program, call), call, "contents"))
 
 
 def _check_at_once(harness: Harness, overlap: Overlap) -> None:
@@ -348,6 +368,7 @@ def _check_at_once(harness: Harness, overlap: Overlap) -> None:
             if isinstance(event, MemoryCopied) and event.direction == "HtoD"
         ]
         harness.require(len(set(written)) == len(written), "variables were given their first contents twice")
+        check_written_before(harness, harness.simulator.trace)
         _check(harness, first, second)
 
 

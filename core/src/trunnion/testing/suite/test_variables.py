@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from trunnion.contract.spec import Capability
 from trunnion.errors import DriverError, ProgramError, TrunnionError, VariableMismatchError
 from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
-from trunnion.sim.trace import Launched, MemoryCopied, Synchronized
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import EVERY_WAY, ONE_WAY, law
 from trunnion.testing.machine import USED, synthetic_image
@@ -21,15 +20,16 @@ from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenario
 from trunnion.testing.suite.test_launches import delivers, needing
 from trunnion.testing.symbols import variable_symbol
 from trunnion.testing.variable_contents import first_contents, noting_contents
+from trunnion.testing.variables import check_written_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trunnion.contract.compiler import DeviceImage, ImageVariable
     from trunnion.model.program import KernelProgram
+    from trunnion.sim.trace import Launched
     from trunnion.testing.expected import CallSignature
     from trunnion.testing.harness import Harness
-    from trunnion.testing.machine import Told
 
 __all__: list[str] = []
 
@@ -78,7 +78,7 @@ def contents(harness: Harness, scenario: Scenario) -> None:
                 if isinstance(expected, Refused):
                     return
                 harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
-                _check_waited(harness, observed.events)
+                check_written_before(harness, observed.events)
                 wanted = list(_at_launches(program, facts, held, len(expected.launches)))
                 harness.require(
                     seen == wanted, f"on device {device} variables held {seen}, expected {wanted}"
@@ -97,18 +97,6 @@ def _overwritten(harness: Harness, program: KernelProgram, launches: Sequence[La
             written[symbol] = _KEPT * variable_bytes(one)
             memory.write(harness.machine.variable(launch, symbol), written[symbol])
     return written
-
-
-def _check_waited(harness: Harness, events: Sequence[Told]) -> None:
-    """Require that what was written from the host on a stream was waited for before anything was launched."""
-    pending = set()
-    for event in events:
-        if isinstance(event, MemoryCopied) and event.direction == "HtoD":
-            pending.add(event.stream)
-        elif isinstance(event, Synchronized):
-            pending = set() if event.stream is None else pending - {event.stream}
-        elif isinstance(event, Launched):
-            harness.require(not pending, f"launched while variables were written on the streams {pending}")
 
 
 def _at_launches(
