@@ -88,7 +88,7 @@ def compare_copies(
 
 
 def check_written_before(harness: Harness, events: Sequence[Told]) -> None:
-    """Require that what was written to variables from the host was waited for before anything was launched.
+    """Require that what was written to variables from the host was there before anything was launched on the device.
 
     Parameters
     ----------
@@ -100,13 +100,15 @@ def check_written_before(harness: Harness, events: Sequence[Told]) -> None:
     Raises
     ------
     LawViolation
-        If something was launched while it was on its way.
+        If something was launched before it, or while it was on its way.
     """
-    pending = set()
+    pending, launched = set(), set()
     for event in events:
         if isinstance(event, MemoryCopied) and event.direction == "HtoD":
+            harness.require(event.device not in launched, "launched before variables were written")
             pending.add(event.stream)
         elif isinstance(event, Synchronized):
             pending = set() if event.stream is None else pending - {event.stream}
         elif isinstance(event, Launched):
+            launched.add(event.device)
             harness.require(not pending, f"launched while variables were written on the streams {pending}")
