@@ -22,7 +22,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 from trunnion.sim.objects import CaptureMode
 from trunnion.sim.status import Status
-from trunnion.testing.comparison import check_expected, check_given
+from trunnion.testing.comparison import check_call, check_expected, check_given
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, asked, reports
 from trunnion.testing.laws import EVERY_WAY, law
@@ -302,6 +302,7 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
     another class than int; and likewise what is no device under ``device=``.
     """
     harness.once(_check_foreign_of_a_plain_call)
+    harness.once(_check_devices_without_tensors)
     with harness.loaded(scenario.program) as loaded:
         facts, observed = harness.call(loaded, scenario.call)
         expected = expect(scenario.program, facts)
@@ -333,7 +334,7 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         on = expected.device
         # None is a word of torch's.
         texts = ("cpu", "cuda:x", f"cuda:0{on}", f"cuda: {on}", f"cuda:+{on}")
-        for device in (*_NO_NUMBERS, -1, len(ARCHITECTURES), 1 << 31, (on,), *texts):
+        for device in (*_NO_DEVICES, (on,), *texts):
             _check_refused_word(harness, observe(harness, partial(call, device=device)), "device")
 
 
@@ -344,13 +345,32 @@ def _check_foreign_of_a_plain_call(harness: Harness) -> None:
     with harness.loaded(program) as loaded:
         for device in (0, 1, 0, 1):
             call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,), device=device),))
-            _good_call(harness, loaded, Scenario(program, call), stream=harness.simulator.new_stream(device))
-            _, observed = harness.call(loaded, call, stream=harness.simulator.new_stream(1 - device))
-            _check_refused_word(harness, observed, "stream")
+            for right in (False, True, False):  # the very first call is wrong
+                stream = harness.simulator.new_stream(device if right else 1 - device)
+                if right:
+                    _good_call(harness, loaded, Scenario(program, call), stream=stream)
+                else:
+                    _check_refused_word(harness, harness.call(loaded, call, stream=stream)[1], "stream")
+
+
+def _check_devices_without_tensors(harness: Harness) -> None:
+    """Require that what is no device is refused where no tensor tells one."""
+    number = ScalarParam("n", dtype("int32"))
+    program = KernelProgram("p", Signature((number,)), (CODE,), (KernelLaunch("k", (number,), _ONE, _ONE),))
+    with harness.loaded(program) as loaded:
+        for ordinal in (0, 1):
+            check_call(harness, Scenario(program, CallSpec(args=(7,), device=ordinal)), loaded, first=False)
+            for device in _NO_DEVICES:
+                _check_refused_word(
+                    harness, observe(harness, partial(loaded.entry, 7, device=device)), "device"
+                )
 
 
 _NO_NUMBERS = (True, False, 0.0, 1.0, "0", b"1", 1j)
 """What is equal to a number, or says one."""
+
+_NO_DEVICES = (*_NO_NUMBERS, -1, -len(ARCHITECTURES), len(ARCHITECTURES), 1 << 31)
+"""No ordinals, of which some would be one where they count from the end."""
 
 
 def _check_refused_word(harness: Harness, observed: Observed, word: str) -> None:
