@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -297,11 +298,39 @@ _FAR = (1 << 32, (1 << 31) - 256, 1 << 31, (1 << 32) - 256, (1 << 32) + 512, _VA
 
 @law("X9", given=lambda _: st.sampled_from(_FAR), requires=_DYNAMIC, ways=LOADS)
 def far_offsets(harness: Harness, start: int) -> None:
-    """What begins 4 GiB behind a tensor's first element begins there: an address, a map, a window."""
+    """What lies 4 GiB behind a first element is reached: by an address, a map, a window, and what fills an output."""
     program = _far_program(harness)
     tensor = untouched(harness.simulator, _VAST)
     with harness.loaded(program) as loaded:
         check_given(harness, program, Arguments(args=[tensor, start]), loaded)
+    if Capability.OUTPUT_FILL in harness.capabilities:
+        harness.once(_check_vast_fills)
+
+
+def _check_vast_fills(harness: Harness) -> None:
+    """Require that an output is filled to its end, which lies beyond 4 GiB, by bytes and by words."""
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    count = Symbol("count", min=0)
+    for kind in ("uint8", "float32"):
+        scalar, extent = ScalarParam("count", dtype("int64"), count), (count,)
+        output = TensorParam("b", dtype(kind), extent, access="write", fill=1)
+        launch = KernelLaunch("k", (output,), _ONES, _ONES)
+        program = KernelProgram("p", Signature((scalar,), (output,)), (CODE,), (launch,))
+        size = dtype(kind).itemsize
+        tensor = untouched(harness.simulator, _VAST * size).view(getattr(torch, kind))
+        filled: list[int] = []
+        with harness.loaded(program) as loaded, ExitStack() as until:
+            for bits in (8, 16, 32):  # which are not carried out: that takes as much memory as there is
+                noted = functools.partial(_note_fill, filled, bits // 8)
+                until.enter_context(harness.simulator.intercept(f"cuMemsetD{bits}Async", noted))
+            observed = observe(harness, functools.partial(loaded.entry, _VAST, out=(tensor,), device=0))
+        harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+        harness.require(sum(filled) == _VAST * size, f"{sum(filled)} bytes of {_VAST * size} were filled")
+
+
+def _note_fill(filled: list[int], width: int, _: Any, __: int, ___: int, count: int, *____: Any) -> None:
+    filled.append(width * count)
 
 
 def _far_program(harness: Harness) -> KernelProgram:
