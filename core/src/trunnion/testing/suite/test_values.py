@@ -93,6 +93,19 @@ def _check_signs(harness: Harness) -> None:
 def wrong_type(harness: Harness, series: Series) -> None:
     """A number that its type does not hold is refused by its name, and so is a bool for a number, or one for a bool."""
     delivers_each(harness, series)
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_wide_symbol)
+
+
+def _check_wide_symbol(harness: Harness) -> None:
+    """Require that a number which its type holds, but no symbol, is refused."""
+    n = Symbol("n", min=0)
+    tensor, scalar = TensorParam("a", dtype("float32"), (_ONE,)), ScalarParam("n", dtype("uint64"), n)
+    launch = KernelLaunch("k", (tensor, scalar), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor, scalar)), (CODE,), (launch,))
+    there = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
+    values = ((1 << 63) - 1, 1 << 63, 5, (1 << 64) - 1)
+    delivers_each(harness, Series(program, tuple(CallSpec(args=(there, value)) for value in values)))
 
 
 @law(
@@ -232,6 +245,7 @@ def candidates(harness: Harness, scenario: Scenario) -> None:
         if isinstance(observed.error, UnboundSymbolError):
             harness.require(observed.error.candidates, f"{observed.error} lists no place")
     harness.once(_check_shown_twice)
+    harness.once(_check_shown_by_a_stride)
 
 
 def _check_shown_twice(harness: Harness) -> None:
@@ -244,13 +258,25 @@ def _check_shown_twice(harness: Harness) -> None:
         launch = KernelLaunch("k", (tensor, n), (_ONE,) * 3, (_ONE,) * 3)
         program = KernelProgram("p", Signature((tensor, number)), (CODE,), (launch,))
         with harness.loaded(program) as loaded:
-            for shown, value in itertools.product((8, 6, None), (8, 4, 6, -4, -8, 3)):
+            for shown, value in itertools.product((8, 6, 0, None), (8, 4, 6, -4, -8, 3)):
                 if shown is None and not tensor.nullable:
                     continue
                 shape, strides = ((2, 4), (shown or 0, 1)) if tensor.strides else ((shown or 0,), (1,))
                 spec = None if shown is None else TensorSpec(dtype="float32", shape=shape, strides=strides)
                 call = CallSpec(args=(spec, value), device=0)
                 check_call(harness, Scenario(program, call), loaded, first=False)
+
+
+def _check_shown_by_a_stride(harness: Harness) -> None:
+    """Require that a number which nothing but a stride shows is there where the tensor is, and its rows are several."""
+    n = Symbol("n")
+    tensor = TensorParam("x", dtype("float32"), (Symbol("m"), Const(4)), strides=(n, Const(1)), nullable=True)
+    launch = KernelLaunch("k", (tensor, n), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    specs = [TensorSpec(dtype="float32", shape=(rows, 4), strides=(8, 1)) for rows in (2, 1, 0)]
+    with harness.loaded(program) as loaded:
+        for spec in (specs[0], None, *specs, None):
+            check_call(harness, Scenario(program, CallSpec(args=(spec,), device=0)), loaded, first=False)
 
 
 @st.composite
