@@ -246,6 +246,7 @@ def candidates(harness: Harness, scenario: Scenario) -> None:
             harness.require(observed.error.candidates, f"{observed.error} lists no place")
     harness.once(_check_shown_twice)
     harness.once(_check_shown_by_a_stride)
+    harness.once(_check_extents_of_two)
 
 
 def _check_shown_twice(harness: Harness) -> None:
@@ -270,13 +271,25 @@ def _check_shown_twice(harness: Harness) -> None:
 def _check_shown_by_a_stride(harness: Harness) -> None:
     """Require that a number which nothing but a stride shows is there where the tensor is, and its rows are several."""
     n = Symbol("n")
-    tensor = TensorParam("x", dtype("float32"), (Symbol("m"), Const(4)), strides=(n, Const(1)), nullable=True)
-    launch = KernelLaunch("k", (tensor, n), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
-    specs = [TensorSpec(dtype="float32", shape=(rows, 4), strides=(8, 1)) for rows in (2, 1, 0)]
-    with harness.loaded(program) as loaded:
-        for spec in (specs[0], None, *specs, None):
-            check_call(harness, Scenario(program, CallSpec(args=(spec,), device=0)), loaded, first=False)
+    for rows in (Const(2), Symbol("m")):
+        tensor = TensorParam("x", dtype("float32"), (rows, Const(4)), strides=(n, Const(1)), nullable=True)
+        launch = KernelLaunch("k", (tensor, n), (_ONE,) * 3, (_ONE,) * 3)
+        program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+        specs = [TensorSpec(dtype="float32", shape=(count, 4), strides=(8, 1)) for count in (2, 1, 0)]
+        calls = [CallSpec(args=(spec,), device=0) for spec in (specs[0], None, *specs, None)]
+        delivers_each(harness, Series(program, tuple(calls)))
+
+
+def _check_extents_of_two(harness: Harness) -> None:
+    """Require that two tensors are of one extent wherever both are there, be it that one of them is empty."""
+    n = Symbol("n")
+    first = TensorParam("x", dtype("float32"), (n,))
+    tensors = first, replace(first, name="y", nullable=True)
+    launch = KernelLaunch("k", tensors, (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature(tensors), (CODE,), (launch,))
+    one, *others = (TensorSpec(dtype="float32", shape=(count,), strides=(1,)) for count in (4, 4, 0, 5))
+    pairs = [(a, b) for a in (one, others[1]) for b in (*others, None)]
+    delivers_each(harness, Series(program, tuple(CallSpec(args=pair) for pair in pairs)))
 
 
 @st.composite
