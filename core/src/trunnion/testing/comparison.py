@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trunnion.errors import TensorMapError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from trunnion.testing.strategies import Scenario
     from trunnion.testing.ways import Arguments
 
-__all__ = ["check_call", "check_expected", "check_given", "check_refused", "symbols_of"]
+__all__ = ["check_call", "check_expected", "check_given", "check_moving", "check_refused", "symbols_of"]
 
 
 def symbols_of(program: KernelProgram) -> dict[Kernel, str]:
@@ -86,6 +87,29 @@ def check_given(
         check_refused(harness, expected, observed)
     else:
         check_expected(harness, program, facts, (expected, observed), first=first)
+
+
+def check_moving(harness: Harness, scenario: Scenario) -> None:
+    """Make a call several times on the same tensors, each time where other memory is free, and compare each.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    scenario
+        The program and the call.
+
+    Raises
+    ------
+    LawViolation
+        If anything differs.
+    """
+    kept, given = [], harness.given(scenario.call)
+    with harness.loaded(scenario.program) as loaded:
+        for turn in range(4):
+            again = replace(given, args=list(given.args))
+            check_given(harness, scenario.program, again, loaded, first=not turn)
+            kept.append(harness.machine.empty(4096 << turn, again.on))
 
 
 def check_refused(harness: Harness, expected: Refused, observed: Observed) -> None:

@@ -377,13 +377,14 @@ def _check_sized_by_a_number(harness: Harness) -> None:
     count = Symbol("count", min=0)
     params = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("count", dtype("int32"), count)
     output = TensorParam("b", dtype("float32"), (count, Const(2)), access="write")
-    launch = KernelLaunch("k", (params[0], output, count), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature(params, (output,)), (CODE,), (launch,))
+    fixed = TensorParam("c", dtype("float32"), (Const(4),), access="write")
+    launch = KernelLaunch("k", (params[0], output, fixed, count), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature(params, (output, fixed)), (CODE,), (launch,))
     beside = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     with harness.loaded(program) as loaded:
         for wanted, rows in ((3, 3), (3, 3), (5, 5), (5, 3), (0, 0), (3, 5)):
             one = TensorSpec(dtype="float32", shape=(rows, 2), strides=(2, 1))
-            for out in ((one,), (one, one)):  # the second are too many
+            for out in ((one, beside), (one, beside, one)):  # the second are too many
                 check_call(harness, Scenario(program, CallSpec(args=(beside, wanted), out=out)), loaded)
 
 

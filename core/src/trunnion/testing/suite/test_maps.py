@@ -18,7 +18,7 @@ from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.struct import Struct
 from trunnion.model.workspace import Workspace
-from trunnion.testing.comparison import check_call, check_given, check_refused
+from trunnion.testing.comparison import check_call, check_moving, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
@@ -304,19 +304,9 @@ def _over_workspace(draw: st.DrawFn) -> Scenario:
 @law("T7", tier="driver", given=lambda _: _over_workspace(), requires=_TILED | {Capability.WORKSPACE})
 def maps_over_workspaces(harness: Harness, scenario: Scenario) -> None:
     """A map over a workspace points into this call's memory, in every call, within a struct too."""
-    _check_moving(harness, scenario)
+    check_moving(harness, scenario)
     if Capability.BUILT_STRUCTS in harness.capabilities:
         (launch,) = scenario.program.launches
         fields = tuple((f"f{index}", one) for index, one in enumerate(launch.args))
         built = replace(launch, args=(Struct(fields),))
-        _check_moving(harness, replace(scenario, program=replace(scenario.program, launches=(built,))))
-
-
-def _check_moving(harness: Harness, scenario: Scenario) -> None:
-    """Make a call several times on the same tensors, each time where other memory is free."""
-    kept, given = [], harness.given(scenario.call)
-    with harness.loaded(scenario.program) as loaded:
-        for turn in range(4):
-            again = replace(given, args=list(given.args))
-            check_given(harness, scenario.program, again, loaded, first=not turn)
-            kept.append(harness.machine.empty(4096 << turn, again.on))
+        check_moving(harness, replace(scenario, program=replace(scenario.program, launches=(built,))))
