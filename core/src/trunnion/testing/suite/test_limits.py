@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +45,13 @@ from trunnion.testing.ways import LOADS, Arguments
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+    from trunnion.contract.compiler import DeviceImage
     from trunnion.model.launch import Argument
     from trunnion.testing.harness import Harness
     from trunnion.testing.strategies.described_maps import DescribedMap
     from trunnion.testing.strategies.limits import Series
 
-__all__: list[str] = []
+__all__ = ["check_beside_static_memory", "most_shared_memory"]
 
 _DYNAMIC = frozenset({Capability.DYNAMIC_SHAPES})
 _ONES = (Const(1),) * 3
@@ -91,13 +92,7 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
         _check_two_names(harness)
         if Capability.CONDITIONAL_LAUNCH in harness.capabilities:
             _check_condition(harness)
-    image = synthetic_image(program)
-    kernels = [
-        SyntheticKernel(name=one.symbol, parameters=one.parameters, static_smem_bytes=static)
-        for one in image.kernels
-    ]
-    image = replace(image, data=synthetic_cubin(kernels, image.target.arch))
-    with harness.loaded(program, image) as loaded:
+    with harness.loaded(program, _with_static_memory(program, static)) as loaded:
         for call in series.calls:
             facts, observed = harness.call(loaded, call)
             expected = expect(program, facts)
@@ -111,6 +106,49 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
                 harness.require(not observed.launches, "a refused call launched")
             else:
                 check_expected(harness, program, facts, (expected, observed), first=False)
+
+
+def _with_static_memory(program: KernelProgram, nbytes: int) -> DeviceImage:
+    """Return an image of a program whose kernels have so much static shared memory."""
+    image = synthetic_image(program)
+    kernels = [
+        SyntheticKernel(name=one.symbol, parameters=one.parameters, static_smem_bytes=nbytes)
+        for one in image.kernels
+    ]
+    return replace(image, data=synthetic_cubin(kernels, image.target.arch))
+
+
+def check_beside_static_memory(harness: Harness) -> None:
+    """Require that shared memory which the program says is allowed beside a kernel's static one, and no byte more.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    """
+    static = 4096
+    room = most_shared_memory(harness, 0) - static
+    for nbytes in (room, room + 1):
+        launch = KernelLaunch("k", (), _ONES, _ONES, dynamic_smem_bytes=Const(nbytes))
+        program = KernelProgram("p", Signature(()), (CODE,), (launch,))
+        error, launched = _launched_beside(harness, program, static)
+        lacks = nbytes > room
+        good = isinstance(error, DeviceRequirementError) if lacks else error is None
+        harness.require(good, f"{nbytes} bytes beside {static} of {room + static}: raised {error!r}")
+        harness.require(launched == (not lacks), f"launched {launched} times")
+
+
+def _launched_beside(
+    harness: Harness, program: KernelProgram, static: int
+) -> tuple[BaseException | None, int]:
+    """Return what a program raises whose kernels have static memory, at its build or its call, and what it launches."""
+    try:
+        artifact = harness.build(program, _with_static_memory(program, static))
+    except DeviceRequirementError as error:
+        return error, 0
+    with closing(harness.reopen(program, artifact)) as loaded:
+        _, observed = harness.call(loaded, CallSpec(args=(), device=0))
+    return observed.error, len(observed.launches)
 
 
 def _check_two_names(harness: Harness) -> None:

@@ -35,6 +35,7 @@ from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.histories import history_programs
 from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.suite.test_limits import check_beside_static_memory
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -194,6 +195,7 @@ def unlike_devices(harness: Harness, tour: Tour) -> None:
         machine = _Machine(harness, tour, opened)
         for visit in tour.visits:
             machine.visit(visit)
+    harness.once(check_beside_static_memory)
     if Capability.ACCESS_POLICY_WINDOW in harness.capabilities and "ptx" in harness.spec.accepts:
         harness.once(_check_longest_windows)
 

@@ -11,7 +11,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
-from trunnion.errors import DriverError
+from trunnion.errors import DriverError, LifecycleError
 from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol, as_expr
@@ -39,6 +39,7 @@ from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_devices import moved_to
 from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
             if machine.tier == "sim":
                 _check_owed(harness, scenarios[0])
                 _check_given_back(harness, scenarios[0])
+                harness.once(_check_kept_within)
         if Capability.GRAPH_CAPTURE in harness.capabilities and most:
             _check_told(harness, scenarios)
             _check_preloaded(harness)
@@ -208,6 +210,36 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
                 elif isinstance(event, Launched) and event.window is not None:
                     wanted = min(event.window.nbytes, most)
                     harness.require(limit >= wanted, f"{limit} bytes are set aside, expected {wanted}")
+
+
+_SHORT = 4096  # bytes: within what every device has
+
+
+def _check_kept_within(harness: Harness) -> None:
+    """Require that a close within the program's own launch, which is refused, gives nothing back."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(_SHORT),))
+    launch = KernelLaunch("k", (tensor,), _ONES, _ONES, window=tensor.window())
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(_SHORT,), strides=(1,)),))
+    machine, symbol = harness.machine, kernel_symbol(0)
+    refused: list[LifecycleError] = []
+    with harness.loaded(program) as loaded:
+
+        def close(_: object) -> None:
+            try:
+                loaded.close()
+            except LifecycleError as error:
+                refused.append(error)
+
+        harness.simulator.register_body(symbol, close)
+        try:
+            harness.call(loaded, call)
+        finally:
+            harness.simulator.unregister_body(symbol)
+        held = machine.set_aside(0, 0)
+        machine.set_aside(0, held)
+        harness.require(refused, "a close within a launch was not refused")
+        harness.require(held >= _SHORT, f"a close that was refused left {held} bytes set aside")
 
 
 def _check_shared(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
