@@ -70,11 +70,19 @@ def read_number(kind: str, given: object) -> complex | bool:
         raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}")
     try:
         if not isinstance(number, (int, float, complex)):
-            number = float(number) if isinstance(number, numbers.Real) else complex(number)
+            number = _as_double(number) if isinstance(number, numbers.Real) else complex(number)
         encode_number(kind, number)
     except (OutOfRangeError, OverflowError) as error:
         raise WrongArgumentError(_VALUE, str(error)) from error
     return cast("complex | bool", number)
+
+
+def _as_double(number: numbers.Real) -> float:
+    """Return the double nearest to a number of another class."""
+    double = float(number)
+    if math.isinf(double) and number != double:
+        raise OverflowError("beyond every double")
+    return double
 
 
 def encode_number(kind: str, number: complex) -> ExpectedNumber:

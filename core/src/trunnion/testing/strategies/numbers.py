@@ -8,6 +8,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hypothesis import strategies as st
@@ -48,6 +49,15 @@ class Indexable:
 
     def __index__(self) -> int:
         return self.value
+
+
+@Real.register
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A finite number beyond every double, as wider floating-point types have them: as a double it is infinite."""
+
+    def __float__(self) -> float:
+        return math.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.rounding import COMPLEX, FORMATS
 from trunnion.testing.strategies.calls import TensorSpec
-from trunnion.testing.strategies.numbers import BytesSpec, Indexable, RaiserSpec, edges, fits
+from trunnion.testing.strategies.numbers import Beyond, BytesSpec, Indexable, RaiserSpec, edges, fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,14 +47,14 @@ def _wrong_scalars(param: ScalarParam) -> Iterator[tuple[str, object]]:
         limits = (448.1, 481.0, 65520.0, 61440.0, -1e39, 3.4e38, 1.7e308, math.inf, -math.inf, 0.0, -2.0)
         yield from (("scalar range", limit) for limit in limits)
         yield from (("scalar range", number) for number in edges(kind) if not fits(kind, number))
-        yield from (("scalar range", number) for number in (10**400, 2**1024))
+        yield from (("scalar range", number) for number in (10**400, 2**1024, Beyond()))
     elif kind in COMPLEX:
         yield from (("scalar type", other) for other in (True, Indexable(1)))
         beyond = [number for number in edges(COMPLEX[kind]) if not fits(COMPLEX[kind], number)]
         yield from (("scalar range", number) for number in beyond)
         yield from (("scalar range", complex(0, number)) for number in beyond)
         yield from (("scalar range", limit) for limit in (70000.0, complex(1, -70000.0), complex(1e39, 0)))
-        yield "scalar range", 10**400
+        yield from (("scalar range", number) for number in (10**400, Beyond()))
     elif kind == "bool":
         yield from (("scalar type", other) for other in (0, 1, 1.0, Indexable(1)))
     else:

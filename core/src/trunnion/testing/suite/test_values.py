@@ -43,7 +43,7 @@ _ONE = Const(1)
 
 @law("V1", tier="launch", given=lambda _: number_edges())
 def every_type(harness: Harness, series: Series) -> None:
-    """A number arrives in its own type, rounded once to nearest even; infinities and NaN too."""
+    """A number arrives in its own type, a float rounded once to nearest even from a double; infinities and NaN too."""
     delivers_each(harness, series)
 
 
