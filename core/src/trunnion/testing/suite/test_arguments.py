@@ -359,17 +359,37 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
         harness.require(same, "the returned tensors are not the given ones")
         count = sum(1 for one in told.workspaces if one.nbytes)
         harness.require(len(observed.allocations) <= count, "allocated although destinations were given")
-        for place, tensor in enumerate(given):
-            for other in _seen_otherwise(tensor):
-                out = [*given[:place], other, *given[place + 1 :]]
-                again = replace(harness.given(replace(scenario.call, out=None)), out=out)
-                facts, observed = harness.call_with(loaded, again)
-                told = expect(scenario.program, facts)
-                assert isinstance(told, Refused), facts
-                check_refused(harness, told, observed)
+        _check_seen_otherwise(harness, scenario, loaded, given)
         _check_from_elsewhere(harness, scenario, loaded, given)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_sized_by_a_number)
+    harness.once(_check_one_element)
+
+
+def _check_seen_otherwise(
+    harness: Harness, scenario: Scenario, loaded: LoadedProgram, given: list[Any]
+) -> None:
+    """Require that destinations which were good once are refused where other views are of the same memory."""
+    for place, tensor in enumerate(given):
+        for other in _seen_otherwise(tensor):
+            out = [*given[:place], other, *given[place + 1 :]]
+            again = replace(harness.given(replace(scenario.call, out=None)), out=out)
+            facts, observed = harness.call_with(loaded, again)
+            told = expect(scenario.program, facts)
+            assert isinstance(told, Refused), facts
+            check_refused(harness, told, observed)
+
+
+def _check_one_element(harness: Harness) -> None:
+    """Require the same of one element, which may be an imaginary part whatever its strides are."""
+    output = TensorParam("b", dtype("float32"), (Const(1), Const(1)), access="write")
+    launch = KernelLaunch("k", (output,), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((), (output,)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float32", shape=(1, 1), strides=(1, 1))
+    scenario = Scenario(program, CallSpec(args=(), out=(spec,), device=0))
+    with harness.loaded(program) as loaded:
+        _, observed = harness.call(loaded, scenario.call)
+        _check_seen_otherwise(harness, scenario, loaded, observed.given_out or [])
 
 
 def _check_sized_by_a_number(harness: Harness) -> None:

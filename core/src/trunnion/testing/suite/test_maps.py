@@ -18,7 +18,7 @@ from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.struct import Struct
 from trunnion.model.workspace import Workspace
-from trunnion.testing.comparison import check_call, check_moving, check_refused
+from trunnion.testing.comparison import check_call, check_given, check_moving, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
@@ -151,6 +151,8 @@ def _broken_maps(draw: st.DrawFn, *, dynamic: bool) -> Scenario:
 )
 def broken_rules(harness: Harness, scenario: Scenario) -> None:
     """A map that breaks a rule in this call is refused by the library, by name, before anything is launched."""
+    if harness.capabilities >= {Capability.DYNAMIC_SHAPES, Capability.STRIDED_TENSORS}:
+        harness.once(_check_broken_later)
     with harness.loaded(scenario.program) as loaded:
         facts, observed = harness.call(loaded, scenario.call)
         expected = expect(scenario.program, facts)
@@ -163,6 +165,20 @@ def broken_rules(harness: Harness, scenario: Scenario) -> None:
 
 
 _IM2COL = frozenset({Capability.TMA_IM2COL})
+
+
+def _check_broken_later(harness: Harness) -> None:
+    """Require that a map which was good once is refused where its elements lie apart, in the same memory."""
+    step = Symbol("step")
+    tensor = TensorParam("a", dtype("float32"), (Const(4), Const(16)), strides=(Const(64), step))
+    launch = KernelLaunch("k", (tensor.tiled((1, 16)),), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(256,), strides=(1,)),)))
+    (memory,) = given.args
+    with harness.loaded(program) as loaded:
+        for index, apart in enumerate((1, 2, 1)):
+            again = replace(given, args=[memory.as_strided((4, 16), (64, apart))])
+            check_given(harness, program, again, loaded, first=not index)
 
 
 @law("T4", tier="driver", given=needing(Capability.TMA_IM2COL), requires=_IM2COL)
