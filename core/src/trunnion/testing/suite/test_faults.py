@@ -19,7 +19,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.sim.objects import Library, Stream
 from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded
-from trunnion.testing.comparison import check_call, check_expected
+from trunnion.testing.comparison import check_call, check_expected, check_given
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import (
     CALL_STATUSES,
@@ -35,7 +35,7 @@ from trunnion.testing.faults import (
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
-from trunnion.testing.strategies import CallSpec, Scenario, scenarios
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
 from trunnion.testing.strategies.programs import CODE, PROGRAM_CAPABILITIES
 from trunnion.testing.suite.test_devices import moved_to
 from trunnion.testing.variable_contents import check_first_contents, noting_contents
@@ -243,6 +243,7 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
     if harness.capabilities >= _WIDE_CLUSTERS:
         harness.once(_fail_clusters)
     harness.once(_fail_wait)
+    harness.once(_fail_stream)
 
 
 def _fail_fills(harness: Harness) -> None:
@@ -270,6 +271,28 @@ def _fail_wait(harness: Harness) -> None:
                 _check_struck(harness, fault, observed.error)
             else:
                 harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+
+
+def _fail_stream(harness: Harness) -> None:
+    """Let each driver call fail that asks of which device a new stream is."""
+    tensor = TensorParam("a", dtype("float32"), (Const(3),))
+    launch = KernelLaunch("k", (tensor,), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    call = CallSpec(args=(TensorSpec(dtype="float32", shape=(3,), strides=(1,)),))
+    with harness.loaded(program) as loaded:
+        harness.call(loaded, call)
+        for name in ("cuStreamGetCtx", "cuStreamIsCapturing", "cuCtxPushCurrent", "cuCtxGetDevice"):
+            for turn in (1, 2):
+                stream = harness.simulator.new_stream(0)
+                fault = PlantedFault(name, turn, Status.UNKNOWN)
+                with _leaving_nothing(harness) as faults, harness.simulator.intercept_every(fault):
+                    faults.append(fault)
+                    _, observed = harness.call(loaded, call, stream=stream)
+                    if fault.struck:
+                        _check_struck(harness, fault, observed.error)
+                    del observed
+                given = harness.given(call, stream=stream)
+                check_given(harness, program, given, loaded, first=False)
 
 
 _WIDE_CLUSTERS: Final = {Capability.DYNAMIC_SHAPES, Capability.CLUSTER, Capability.COMPUTED_ATTRIBUTES}

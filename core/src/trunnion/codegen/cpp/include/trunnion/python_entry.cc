@@ -77,7 +77,9 @@ static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, cons
   {
     // Over before Python's lock is waited for: whoever closes the program waits for this, and may keep the lock meanwhile.
     const Flight flight(program);
-    if (!flight || !find_state(program, call)) return Outcome::kRefused;
+    if (!flight) return Outcome::kRefused;
+    // Where a device is prepared it is the stream that was refused: to ask again would hide a driver that failed once.
+    if (!find_state(program, call)) return call.state == nullptr ? Outcome::kRefused : Outcome::kFailed;
     if (!allocates && !rule.find_memory(call, written.has_destinations())) return Outcome::kRefused;
     released = entry.python.save_thread();
     Entered entered;
