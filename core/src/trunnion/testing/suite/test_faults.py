@@ -244,6 +244,8 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
         harness.once(_fail_clusters)
     harness.once(_fail_wait)
     harness.once(_fail_stream)
+    if Capability.TMA_TILED in harness.capabilities:
+        harness.once(_fail_map)
 
 
 def _fail_fills(harness: Harness) -> None:
@@ -293,6 +295,20 @@ def _fail_stream(harness: Harness) -> None:
                     del observed
                 given = harness.given(call, stream=stream)
                 check_given(harness, program, given, loaded, first=False)
+
+
+def _fail_map(harness: Harness) -> None:
+    """Let a tensor map fail of a tensor that the next call is given, too."""
+    tensor = TensorParam("a", dtype("float32"), (Const(4), Const(64)))
+    launch = KernelLaunch("k", (tensor.tiled((1, 16)),), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(4, 64), strides=(64, 1)),)))
+    with harness.loaded(program) as loaded:
+        fault = PlantedFault("cuTensorMapEncodeTiled", 1, Status.UNKNOWN)
+        with harness.simulator.intercept_every(fault):
+            _, observed = harness.call_with(loaded, given)
+        _check_struck(harness, fault, observed.error)
+        check_given(harness, program, given, loaded)
 
 
 _WIDE_CLUSTERS: Final = {Capability.DYNAMIC_SHAPES, Capability.CLUSTER, Capability.COMPUTED_ATTRIBUTES}
