@@ -13,6 +13,10 @@ static bool refuse_other_stream(const CallRule& rule, const CallBase& call, cons
   return rule.has_workspaces ? raise_other_stream() : raise_other_stream_for_outputs();
 }
 
+bool check_named_stream(const Program& program, const CallBase& call) {
+  return !call.stream_named || check_stream(program, call.stream, call.place.device);
+}
+
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
                   bool outputs_given) {
   if (!rule.check(call, arguments, outputs_given) || !program.load()) return false;
@@ -21,7 +25,7 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
   if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
   call.stream = static_cast<CUstream>(stream);
   if (!refuse_other_stream(rule, call, arguments, outputs_given)) return false;
-  if (call.stream_named && !check_stream(program, call.stream, call.place.device)) return false;
+  if (!check_named_stream(program, call)) return false;
   call.state = program.device(call.place.device, &call.stream);
   return call.state != nullptr && rule.find_memory(call, outputs_given);
 }
@@ -43,8 +47,7 @@ bool name_stream(CallBase& call, uint64_t handle, bool allocates) {
 
 bool find_state(Program& program, CallBase& call) {
   call.state = program.prepared(call.place.device);
-  if (call.state == nullptr) return false;
-  return !call.stream_named || check_stream(program, call.stream, call.place.device);
+  return call.state != nullptr;
 }
 
 bool enter_call(const Program& program, const CallRule& rule, const CallBase& call, Entered& entered) {

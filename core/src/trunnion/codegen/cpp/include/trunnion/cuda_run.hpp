@@ -52,6 +52,10 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
 bool find_stream(CallBase& call, const DLPackExchangeAPI& exchange);
 bool name_stream(CallBase& call, uint64_t handle, bool allocates);
 bool find_state(Program& program, CallBase& call);
+
+// Whether a stream that a call names is one of the call's device; the driver is asked.
+bool check_named_stream(const Program& program, const CallBase& call);
+
 inline uint64_t stream_number(const CallBase& call) { return reinterpret_cast<uint64_t>(call.stream); }
 
 // Without a context the driver's own streams mean nothing, which a launch finds out; in one of another device something

@@ -74,6 +74,7 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
 inline bool find_stream(CallBase&, const DLPackExchangeAPI&) { return true; }
 inline bool name_stream(CallBase&, uint64_t handle, bool) { return handle == 0; }
 inline bool find_state(const Program& program, const CallBase&) { return program.is_loaded(); }
+inline bool check_named_stream(const Program&, const CallBase&) { return true; }
 inline uint64_t stream_number(const CallBase&) { return 0; }
 
 inline bool enter_call(const Program&, const CallRule&, const CallBase&, Entered&) { return true; }

@@ -77,13 +77,12 @@ static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, cons
   {
     // Over before Python's lock is waited for: whoever closes the program waits for this, and may keep the lock meanwhile.
     const Flight flight(program);
-    if (!flight) return Outcome::kRefused;
-    // Where a device is prepared it is the stream that was refused: to ask again would hide a driver that failed once.
-    if (!find_state(program, call)) return call.state == nullptr ? Outcome::kRefused : Outcome::kFailed;
+    if (!flight || !find_state(program, call)) return Outcome::kRefused;
     if (!allocates && !rule.find_memory(call, written.has_destinations())) return Outcome::kRefused;
     released = entry.python.save_thread();
     Entered entered;
-    good = enter_call(program, rule, call, entered) && rule.prepare(call) && rule.fire(call);
+    good = check_named_stream(program, call) && enter_call(program, rule, call, entered) &&
+           rule.prepare(call) && rule.fire(call);
   }
   entry.python.restore_thread(released);
   if (!good) return Outcome::kFailed;
