@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,13 @@ from trunnion.testing.comparison import check_call, check_moving, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.reference import expect
+from trunnion.testing.rounding import COMPLEX, FORMATS
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.strategies.float_edges import float_edges
 from trunnion.testing.strategies.limits import Series, number_edges, wrong_numbers
 from trunnion.testing.strategies.moved_edges import moved_edges
+from trunnion.testing.strategies.numbers import fits
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.strategies.struct_views import struct_views
 from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
@@ -45,7 +48,27 @@ _ONE = Const(1)
 def every_type(harness: Harness, series: Series) -> None:
     """A number arrives in its own type, a float rounded once to nearest even from a double; infinities and NaN too."""
     delivers_each(harness, series)
+    harness.once(_check_specials)
 
+
+def _check_specials(harness: Harness) -> None:
+    """Require that each type takes every infinity, NaN and zero that it has, complex ones each pair of them."""
+    scalars = tuple(ScalarParam(kind, dtype(kind)) for kind in (*FORMATS, *COMPLEX))
+    launch = KernelLaunch("k", scalars, (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature(scalars), (CODE,), (launch,))
+    calls = (tuple(_special(one.dtype.name, turn) for one in scalars) for turn in range(len(_SPECIALS) ** 2))
+    delivers_each(harness, Series(program, tuple(CallSpec(args=args, device=0) for args in calls)))
+
+
+def _special(kind: str, turn: int) -> complex:
+    """Return a number that a type holds, one after another by turns; 1 where it holds none of them."""
+    if kind in COMPLEX:
+        return complex(_special(COMPLEX[kind], turn), _special(COMPLEX[kind], turn // len(_SPECIALS)))
+    held = [one for one in _SPECIALS if fits(kind, one)] or [1.0]
+    return held[turn % len(held)]
+
+
+_SPECIALS = (math.inf, -math.inf, math.nan, 0.0, -0.0)
 
 _FIXED = frozenset({Capability.CONSTANTS_AND_OFFSETS, Capability.DYNAMIC_SHAPES})
 
