@@ -19,7 +19,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.arithmetic import integer_range
-from trunnion.testing.comparison import check_call, check_expected, check_refused
+from trunnion.testing.comparison import check_call, check_expected, check_given, check_refused
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
@@ -406,6 +406,12 @@ def _check_sized_by_a_number(harness: Harness) -> None:
             one = TensorSpec(dtype="float32", shape=(rows, 2), strides=(2, 1))
             for out in ((one, beside), (one, beside, one)):  # the second are too many
                 check_call(harness, Scenario(program, CallSpec(args=(beside, wanted), out=out)), loaded)
+        given, kept = harness.given(CallSpec(args=(beside, 3))), []
+        for _ in range(3):  # the same arguments, and each time other destinations
+            spec = TensorSpec(dtype="float32", shape=(3, 2), strides=(2, 1))
+            kept.append(harness.given(CallSpec(args=(), out=(spec, beside), device=0)).out)
+            again = replace(given, args=list(given.args), out=kept[-1])
+            check_given(harness, program, again, loaded, first=False)
 
 
 def _check_from_elsewhere(
