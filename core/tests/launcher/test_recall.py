@@ -80,23 +80,33 @@ def test_a_launcher_that_recalls_does_what_one_without_memory_does(
     assert none.runtime.guarded_with == none.runtime.read_with == []
 
 
-def test_a_guard_is_made_when_numbers_repeat_and_no_sooner(rig: Any, tensor: Any) -> None:
+def test_few_guards_are_made_where_numbers_change_with_every_call(rig: Any, tensor: Any) -> None:
     r = rig(program())
     y = [tensor("float16", n, 64) for n in (4, 5)]
     x = [tensor("float32", 8, n) for n in (4, 5)]
     for _ in range(5):
         r.program.entry(x[0], y[0], 1)
         r.program.entry(x[1], y[1], 1)
-    assert r.runtime.guarded_with == []
+    assert len(r.runtime.guarded_with) == 4
     for _ in range(5):
         r.program.entry(x[0], y[0], 1)
-    assert len(r.runtime.guarded_with) == 1
+    assert len(r.runtime.guarded_with) == 5
     # Other tensors of the same kind are known, too; and where device= is named, it is still compared.
     r.program.entry(tensor("float32", 8, 4), tensor("float16", 4, 64), 1)
     r.program.call((x[0], y[0], 1), device=0)
     with pytest.raises(ArgumentError, match="where the tensors lie"):
         r.program.call((x[0], y[0], 1), device=1)
-    assert len(r.runtime.guarded_with) == 1
+    assert len(r.runtime.guarded_with) == 5
+
+
+def test_a_tensor_that_changes_during_a_call_spoils_no_call_after_it() -> None:
+    """Another thread may resize it between the checks, by which numbers are found, and the guard."""
+    for during in range(4):
+        recall = Recall(lambda tensors: lambda *others: others == tensors)
+        calls = (recall(("small" if call == during else "large",), ("of large",)) for call in range(8))
+        known = next(found for found in calls if found is not None)
+        assert known[0]("large"), during
+        assert not known[0]("small"), during
 
 
 def test_no_more_guards_are_made_once_they_prove_useless() -> None:

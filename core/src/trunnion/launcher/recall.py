@@ -17,12 +17,17 @@ __all__ = ["ReadingRecall", "Recall"]
 _MOST_FAILURES = 8
 """Guards that refuse the very tensors they were made for, before no more are made: the same tensor twice, say."""
 
+_MOST_WASTED = 4
+"""Guards that are made although the numbers are new, before those of a call have to be found twice for one."""
+
 
 class Recall:
-    """Decide when a guard is worth making.
+    """Decide when a guard is worth making, and when it is to be trusted.
 
-    A guard is made when two checked calls in a row found the same numbers: a program whose extents change with every
-    call does not pay for guards.
+    A guard is trusted when the checked call after the one in which it was made found the same numbers, of tensors that
+    it knows: made of a tensor that changed during a call, it knows others than those of which the numbers were found. A
+    program whose extents change with every call pays for guards only a few times: from then on one is made when numbers
+    repeat.
 
     Parameters
     ----------
@@ -30,12 +35,13 @@ class Recall:
         Returns a guard for tensors, or None if the library has none for them.
     """
 
-    __slots__ = ("_failures", "_last", "_make")
+    __slots__ = ("_candidate", "_failures", "_last", "_make", "_wasted")
 
     def __init__(self, make: Callable[[tuple[Any, ...]], Callable[..., bool] | None]) -> None:
         self._make = make
         self._last: tuple[Any, ...] | None = None
-        self._failures = 0
+        self._candidate: tuple[tuple[Any, ...], tuple[Any, ...]] | None = None
+        self._failures = self._wasted = 0
 
     def __call__(self, tensors: tuple[Any, ...], found: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return what the launcher is to recall: a guard, a memo and ``found``; None for nothing.
@@ -49,22 +55,25 @@ class Recall:
         found
             What the launcher found out; a function of what the guard compares.
         """
-        if found != self._last:
-            self._last = found
-            return None
-        self._last = None
-        if self._failures >= _MOST_FAILURES:
-            return None
-        known = self._known(tensors)
-        if known is None:
-            self._failures += 1
-            return None
-        return (*known, [None], *found)
+        candidate, self._candidate = self._candidate, None
+        again, self._last = found == self._last, found
+        if candidate is not None and candidate[0] == found and self._is_known(candidate[1], tensors):
+            self._wasted = 0
+            return (*candidate[1], [None], *found)
+        if self._failures < _MOST_FAILURES and (again or self._wasted < _MOST_WASTED):
+            self._wasted += not again
+            known = self._known(tensors)
+            self._failures += known is None
+            self._candidate = None if known is None else (found, known)
+        return None
 
     def _known(self, tensors: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return what knows tensors like these, if it knows these themselves."""
-        guard = self._make(tensors)
-        return (guard,) if guard is not None and guard(*tensors) else None
+        known = (self._make(tensors),)
+        return known if known[0] is not None and self._is_known(known, tensors) else None
+
+    def _is_known(self, known: tuple[Any, ...], tensors: tuple[Any, ...]) -> bool:
+        return bool(known[0](*tensors))
 
 
 class ReadingRecall(Recall):
@@ -92,7 +101,11 @@ class ReadingRecall(Recall):
 
     def _known(self, tensors: tuple[Any, ...]) -> tuple[Any, ...] | None:
         reader = self._make_reader(tensors)
-        if reader is not None and reader(*tensors) is not None:
+        if reader is not None and self._is_known((None, reader), tensors):
             return None, reader
         known = super()._known(tensors)
         return None if known is None else (*known, None)
+
+    def _is_known(self, known: tuple[Any, ...], tensors: tuple[Any, ...]) -> bool:
+        reader = known[1] if len(known) > 1 else None
+        return super()._is_known(known, tensors) if reader is None else reader(*tensors) is not None
