@@ -13,6 +13,7 @@ import site
 import subprocess
 import sys
 import sysconfig
+import types
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from trunnion.errors import (
     ArtifactError,
     ProgramError,
 )
-from trunnion.exporters.launchers import check_machine
+from trunnion.exporters.launchers import Launcher, LauncherFunction, check_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,6 +167,38 @@ def test_on_the_cpu_it_runs_without_trunnion(tmp_path: Path, artifacts: dict[str
     assert "got 2 tensors, expected 1" in done.stdout
     assert "negation is lazy" in done.stdout
     assert "expected an ordinal or a torch.device" in done.stdout
+
+
+def test_a_call_from_within_its_own_loading_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a signal's handler makes it, or a finalizer: it would wait for itself."""
+    made = []
+
+    def load() -> None:
+        with pytest.raises(RuntimeError, match="f is being loaded in this thread"):
+            function((1,), device=0)
+
+    module = types.SimpleNamespace(load=load, main=lambda *given: made.append(given))
+    monkeypatch.setitem(sys.modules, "tvm_ffi", types.SimpleNamespace(load_module=lambda _: module))
+    function = LauncherFunction(tmp_path, "f", [Launcher("f.so")], 0)
+    for _ in range(2):
+        function((1,), device=0)
+    assert [given[0] for given in made] == [1, 1]
+
+
+@pytest.mark.parametrize("number", [1 << 64, (1 << 64) + 16, -(1 << 63) - 1, 1 << 6400])
+def test_an_integer_that_no_type_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    module = types.SimpleNamespace(load=lambda: None, main=lambda *given: None)
+    monkeypatch.setitem(sys.modules, "tvm_ffi", types.SimpleNamespace(load_module=lambda _: module))
+    function = LauncherFunction(tmp_path, "f", [Launcher("f.so")], 0)
+    function(((1 << 64) - 1, -(1 << 63)), device=0)
+    with pytest.raises(
+        ValueError, match=f"an integer of {number.bit_length()} bits, expected one of 64 at most"
+    ):
+        function((number,), device=0)
 
 
 def test_the_metadata_has_each_file_s_digest(tmp_path: Path, artifacts: dict[str, Any]) -> None:

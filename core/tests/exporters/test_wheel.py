@@ -333,6 +333,10 @@ try:
     my_kernels.vector_add(torch.ones(8, device="meta"), a)
 except ArgumentError as error:
     assert "'a'" in str(error) and "meta" in str(error), error
+for current in (0, 1, 0):  # which names a device that is another one each time
+    with simulator.current(current):
+        made = my_kernels.vector_add(*(torch.ones(8, device=f"cuda:{current}") for _ in range(2)), device="cuda")
+        assert made.device.index == current, (made.device, current)
 for wrong in ([], "moon"):
     try:
         my_kernels.vector_add(a, a, device=wrong)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -279,3 +281,42 @@ def test_a_fork_ends_what_used_a_device(function, simulator, on):
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert used(on(0)).tolist() == [0, CUDA, 0]
+
+
+ALONE = """
+import subprocess
+import sys
+import threading
+from trunnion import sim
+simulator = sim.start(devices=1)
+simulator.torch_mode().__enter__()
+import torch, trunnion
+from trunnion import examples
+from trunnion.sim.trace import Launched
+example = examples.load("vector_add")
+with trunnion.compile(example.program, "tvm_ffi") as add:
+    a = torch.ones(8, device="cuda:0")
+    add(a, a)
+    simulator.clear_trace()
+    told = []
+
+    def launch():
+        try:
+            bound()
+        except Exception as error:
+            told.append(error)
+
+    bound = add.bind(a, a, stream=2)
+    for _ in range(2):
+        thread = threading.Thread(target=launch)
+        thread.start()
+        thread.join()
+    print(told, sum(isinstance(event, Launched) for event in simulator.trace))
+"""
+
+
+def test_the_only_device_s_own_stream_is_waited_for_in_a_thread_without_a_context():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ALONE], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("[] 2\n", 0), done.stdout + done.stderr

@@ -6,7 +6,9 @@ imported that is not Python's own.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 import platform
 import re
 import struct
@@ -16,13 +18,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["Launcher", "LauncherFunction", "check_machine"]
 
 _CUDA = 2  # kDLCUDA
-_SIGNED = 1 << 63
+_SIGNED, _ADDRESSES = 1 << 63, 1 << 64
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 _NOT_INITIALIZED = 3  # CUDA_ERROR_NOT_INITIALIZED
 
@@ -97,7 +99,7 @@ class LauncherFunction:
         self._folder, self._name, self._launchers, self._outputs = folder, name, tuple(launchers), outputs
         self._modules: dict[Launcher, Any] = {}
         self._of_device: dict[int, Any] = {}
-        self._loading = threading.Lock()
+        self._process, self._loading, self._within = os.getpid(), threading.RLock(), False
 
     def __call__(self, args: tuple[Any, ...], out: Any = None, stream: Any = None, device: Any = None) -> Any:
         """Launch the program, and return its outputs.
@@ -116,7 +118,8 @@ class LauncherFunction:
         Raises
         ------
         TypeError, ValueError, RuntimeError
-            What the launcher, which checks the arguments, raises; or if this machine has no device for the program.
+            What the launcher, which checks the arguments, raises; or if this machine has no device for the program, or
+            the call is made while its launcher is being loaded in the same thread, by a signal's handler for example.
         """
         given = tuple(map(_passed, args))
         ordinal = _ordinal(device)
@@ -136,9 +139,23 @@ class LauncherFunction:
         ordinal = _device_of(given) if device is None else device
         found = self._of_device.get(ordinal)
         if found is None:
-            with self._loading:
+            with self._alone():
                 found = self._of_device[ordinal] = self._chosen(ordinal)
         return found
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out until the block ends; refuse who comes from within it, and would wait for ever."""
+        if self._process != os.getpid():  # forked: the thread that held the lock may not be here
+            self._process, self._loading, self._within = os.getpid(), threading.RLock(), False
+        with self._loading:
+            if self._within:
+                raise RuntimeError(f"{self._name} is being loaded in this thread; call it when that is over")
+            self._within = True
+            try:
+                yield
+            finally:
+                self._within = False
 
     def _chosen(self, ordinal: int) -> Any:
         """Load the first launcher that is for a device."""
@@ -186,11 +203,13 @@ def _passed(value: Any) -> Any:
     Raises
     ------
     ValueError
-        If it is a tensor whose numbers are not those in its memory.
+        If it is a tensor whose numbers are not those in its memory, or an integer that no type holds.
     """
     if isinstance(value, complex):
         return struct.pack("dd", value.real, value.imag)
-    if isinstance(value, int) and value >= _SIGNED:
+    if isinstance(value, int) and not -_SIGNED <= value < _SIGNED:
+        if not 0 <= value < _ADDRESSES:
+            raise ValueError(f"got an integer of {value.bit_length()} bits, expected one of 64 at most")
         return ctypes.c_void_p(value)
     for lazy in ("is_neg", "is_conj"):
         if getattr(value, lazy, bool)():

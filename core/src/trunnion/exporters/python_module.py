@@ -42,6 +42,8 @@ def _chosen(name: str, device: Any, *tensors: Any) -> trunnion.CompiledProgram:
     if device is None:
         there = (getattr(tensor, "device", None) for tensor in tensors)
         device = next((one for one in there if getattr(one, "type", None) in ("cuda", "cpu")), None)
+    if not isinstance(getattr(device, "index", device), int) and getattr(device, "type", None) != "cpu":
+        return bundle().on(name, device)  # which device it is depends on the thread, or the bundle says what is wrong
     try:
         return _on(name, device)
     except TypeError:  # which something that has no hash is, too: the bundle says what is wrong with it

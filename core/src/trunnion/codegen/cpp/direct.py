@@ -43,7 +43,7 @@ def direct_entry(
     offer: Callable[..., Any],
     runtime: Runtime,
     general: Callable[..., Any],
-    failed: Callable[[], Any],
+    failed: Callable[[int], Any],
     facts: CallSignature,
 ) -> Callable[..., Any] | None:
     """Return the direct entry of a launcher; None if there is none for this Python or this tensor library.
@@ -60,7 +60,7 @@ def direct_entry(
     general
         The general entry.
     failed
-        Raises what the last launch of the calling thread raised.
+        Raises what a launch raised, of which it is given the address.
     facts
         What is known of its calls.
     """

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = f"24+plan{PLAN_VERSION}"
+VERSION = f"25+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _FUNCTIONS = {
@@ -100,9 +100,9 @@ EXPORTS = {
     "preload": "preload(program, given, count, result)",
     "close": "close(program, result)",
     "python_entry": "offer_entry(program, call_directly, given, count, result)",
-    "raised": "-1",
+    "raised": "raise_held(given, count)",
 }
-"""What a launcher exports, and the function behind it; ``raised`` raises what was raised before."""
+"""What a launcher exports, and the function behind it; ``raised`` raises what is held."""
 
 _WINDOW_EXPORTS = {
     name: f"{name}(program, given, count, result)"
@@ -256,7 +256,9 @@ class LauncherEmitter:
         plan = self.plan
         aligned = any(output.alignment > ALLOCATOR_ALIGNMENT for output in plan.outputs)
         _, allocate, encode, _ = (bool(body.out.written) for _, body in functions)
-        general = has_windows(plan) or aligned
+        # A device is asked within a flight, which there is none of yet where memory is allocated directly.
+        asks = bool(steps_of(plan, PrepareLaunch) or steps_of(plan, AllowCluster))
+        general = has_windows(plan) or aligned or asks
         traits = self.needs_context(), bool(plan.workspaces), general, allocate, encode
         flags = [str(one).lower() for one in traits]
         counts = [str(self.inputs), str(len(plan.outputs))]

@@ -427,7 +427,9 @@ class Interrupted(HostRuntime):
         return super().room(tensor)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError, SystemExit])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, TimeoutError, SystemExit]
+)  # none that tensor libraries raise
 def test_what_a_signal_s_handler_raises_arrives(
     load: Callable[..., CppProgram], driver: Any, error: type[BaseException]
 ) -> None:
@@ -440,8 +442,27 @@ def test_what_a_signal_s_handler_raises_arrives(
     assert len(driver.launches) == 1
 
 
-def test_what_a_tensor_library_raises_is_explained(load: Callable[..., CppProgram], driver: Any) -> None:
-    program = load(every_plain_kind(), Interrupted(RuntimeError("no storage")))
+def test_a_runtime_error_of_a_handler_arrives_too(load: Callable[..., CppProgram], driver: Any) -> None:
+    """A tensor library's says that a tensor has no memory: but this one has, as the general entry finds."""
+    program = load(every_plain_kind(), Interrupted(RuntimeError("of a handler")))
     program.preload(0)
-    program.entry(*plain())  # the general entry asks again
+    with pytest.raises(RuntimeError, match="of a handler"):
+        program.entry(*plain())
+    driver.reset()
+    program.entry(*plain())
     assert len(driver.launches) == 1
+
+
+class Without(HostRuntime):
+    """A tensor library whose tensors have no memory."""
+
+    def room(self, tensor: Any) -> int:
+        raise RuntimeError("no storage")
+
+
+def test_what_a_tensor_library_raises_is_explained(load: Callable[..., CppProgram], driver: Any) -> None:
+    program = load(every_plain_kind(), Without())
+    program.preload(0)
+    with pytest.raises(ArgumentError):
+        program.entry(*plain())
+    assert not driver.launches

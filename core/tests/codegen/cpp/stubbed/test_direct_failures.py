@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from trunnion.errors import DriverError, LifecycleError
+from trunnion.codegen.cpp.emitter import emit_launcher
+from trunnion.errors import ArgumentError, DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ceildiv, gt
@@ -95,6 +97,55 @@ def test_nothing_is_left_behind_by_a_failure(program: CppProgram, driver: Any) -
     with pytest.raises(TypeError, match="expected"):
         program._function("preload")("none")  # raises its own error, not the one before
     assert program.entry(x, 3) is None
+
+
+@pytest.mark.parametrize("meanwhile", ["refused", "failed", "closed"])
+def test_a_failure_is_told_whatever_happens_before_it_is(
+    program: CppProgram, load: Any, driver: Any, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """A signal's handler or a finalizer may run, and another thread, before Python has the error."""
+    other, run, x = load(several_launches()), program._run, torch.zeros(8)
+    other.preload(0)
+
+    def interrupted(function: Any, *given: Any) -> Any:
+        monkeypatch.undo()
+        if meanwhile == "closed":
+            program.close()
+        else:
+            with pytest.raises(ArgumentError if meanwhile == "refused" else DriverError):
+                other.entry(*((x,) if meanwhile == "refused" else (x, 1)))
+        return run(function, *given)
+
+    for launch in (lambda: program.entry(x, 11), program.bind((x, 11))):
+        driver.reset(failing_from=0)
+        monkeypatch.setattr(program, "_run", interrupted)
+        with pytest.raises(DriverError) as told:
+            launch()
+        assert (told.value.call, told.value.code) == ("cuLaunchKernelEx", 719)
+        if meanwhile == "closed":
+            break
+        driver.reset()
+
+
+def test_what_asks_a_device_within_a_call_allocates_in_the_general_way() -> None:
+    """There it is under way already, so that nobody closes the program meanwhile."""
+
+    def generally(**fields: Any) -> bool:
+        builder = ProgramBuilder("asking", DeviceCode("cuda", "// no text", name="asking.cu"))
+        n, m = Symbol("n", max=2**31 - 1), Symbol("m", min=1, max=8)
+        x, _ = builder.input("x", "float32", (n,)), builder.scalar("m", "int32", m)
+        given = {name: m if value == "m" else value for name, value in fields.items()}
+        if fields.get("cluster"):
+            given["cluster"] = (m, 1, 1)
+        grid = m if fields.get("cluster") else 1
+        builder.launch("k", args=(x, builder.output("y", "float32", (n,))), grid=grid, block=32, **given)
+        (rule,) = re.findall(r"call_rule<Call>\((.*)\);", emit_launcher(builder.build().plan()))
+        return rule.split(", ")[-3] == "true"
+
+    assert not generally()
+    assert not generally(when="m")
+    assert generally(when="m", dynamic_smem_bytes=1 << 16)
+    assert generally(cluster=True)
 
 
 def test_a_failure_of_one_thread_is_not_told_to_another(program: CppProgram, driver: Any) -> None:

@@ -59,6 +59,9 @@ struct CPython {
   intptr_t (*tuple_size)(void*);
   void* (*get_attribute)(void*, void*);
   void* (*capsule_pointer)(void*, const char*);
+  void (*fetch)(void**, void**,
+                void**);  // the error that is raised: class, value, traceback; it is none any more
+  void (*restore)(void*, void*, void*);  // takes the references
   void *long_type, *float_type, *complex_type, *bytes_type, *tuple_type, *none, *yes, *no;
   void* runtime_error;
 
@@ -84,7 +87,9 @@ struct CPython {
                                              "PyTuple_GetItem",
                                              "PyTuple_Size",
                                              "PyObject_GetAttr",
-                                             "PyCapsule_GetPointer"};
+                                             "PyCapsule_GetPointer",
+                                             "PyErr_Fetch",
+                                             "PyErr_Restore"};
     constexpr size_t kCount = sizeof kNames / sizeof *kNames;
     void* functions[kCount] = {};
     for (size_t index = 0; index < kCount; ++index) functions[index] = dlsym(RTLD_DEFAULT, kNames[index]);

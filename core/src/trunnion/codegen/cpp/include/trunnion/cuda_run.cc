@@ -39,6 +39,7 @@ bool find_stream(CallBase& call, const DLPackExchangeAPI& exchange) {
 }
 
 bool name_stream(CallBase& call, uint64_t handle, bool allocates) {
+  if (allocates && handle == kPerThreadStream) return false;  // which is waited for
   if (handle == stream_number(call)) return true;
   call.stream = reinterpret_cast<CUstream>(handle);
   call.stream_named = true;
@@ -56,23 +57,35 @@ bool enter_call(const Program& program, const CallRule& rule, const CallBase& ca
   return entered.enter(program.driver(), *call.state, call.place.device);
 }
 
-// Wait for a stream, unless it is being captured; false: the launches failed, or what they do.
-static bool wait_for(const Driver& driver, CUstream stream, bool fired) {
+static bool wait_for_stream(const Program& program, const CallBase& call) {
+  const Driver& driver = program.driver();
+  Entered entered;  // a launch may have found its own way to the device
+  if (!entered.enter(driver, *call.state, call.place.device)) return false;
   bool capturing = false;
-  if (!is_capturing(driver, stream, capturing)) return false;
+  if (!is_capturing(driver, call.stream, capturing)) return false;
   const RelaxedMode relaxed(driver);
-  const CUresult status = capturing ? CUDA_SUCCESS : driver.stream_synchronize(stream);
-  if (!fired || status == CUDA_SUCCESS) return fired;
+  const CUresult status = capturing ? CUDA_SUCCESS : driver.stream_synchronize(call.stream);
+  if (status == CUDA_SUCCESS) return true;
   RefusedCall refused;
-  refused.stream = &stream;
+  refused.stream = &call.stream;
   return raise_driver(driver, "cuStreamSynchronize", status, refused);
+}
+
+// Wait for a call's stream, unless it is being captured; false: the launches failed, which is told, or what they do.
+static bool wait_for(const Program& program, const CallBase& call, bool fired) {
+  if (fired) return wait_for_stream(program, call);
+  Held first, second;
+  TVMFFIErrorMoveFromRaised(first.out());
+  if (!wait_for_stream(program, call)) TVMFFIErrorMoveFromRaised(second.out());
+  TVMFFIErrorSetRaised(first.get());
+  return false;
 }
 
 bool settle(const Program& program, const CallRule& rule, const CallBase& call, bool own_outputs,
             bool fired) {
   const bool waits = call.stream_named && reinterpret_cast<uint64_t>(call.stream) == kPerThreadStream &&
                      (own_outputs || rule.has_workspaces);
-  return __builtin_expect(!waits, 1) ? fired : wait_for(program.driver(), call.stream, fired);
+  return __builtin_expect(!waits, 1) ? fired : wait_for(program, call, fired);
 }
 
 static bool view_handed(const TVMFFIAny& given, const Name& name, TVMFFIByteArray& bytes) {

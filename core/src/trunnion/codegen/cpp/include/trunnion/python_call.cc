@@ -177,7 +177,8 @@ bool PythonCall::read_stream(uint64_t& handle) const {
 
 // Where Python's functions run, so do signals' handlers: what those raise is no answer, and must arrive.
 void* PythonCall::asked(void* answer) const {
-  if (answer == nullptr && entry_.python.raised(entry_.python.runtime_error) == 0) raised_ = true;
+  if (answer == nullptr)
+    (entry_.python.raised(entry_.python.runtime_error) == 0 ? raised_ : may_have_raised_) = true;
   return answer;
 }
 

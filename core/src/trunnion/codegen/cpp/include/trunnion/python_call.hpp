@@ -26,6 +26,9 @@ class PythonCall {
   // Whether Python has an exception to raise that is none of what tensor libraries raise: a signal's handler did.
   bool raised() const { return raised_; }
 
+  // Whether it has one that may be either: what tensor libraries say of a tensor without memory, or a handler.
+  bool may_have_raised() const { return may_have_raised_; }
+
   bool names_stream() const { return stream_ != nullptr; }
 
   // The stream that the call names, if it does.
@@ -56,7 +59,7 @@ class PythonCall {
   PythonValue* values_;
   TVMFFIAny* given_;
   int32_t count_ = 0;
-  mutable bool raised_ = false;
+  mutable bool raised_ = false, may_have_raised_ = false;
   void *out_ = nullptr, *stream_ = nullptr, *device_ = nullptr;  // null: not said, or None
 };
 

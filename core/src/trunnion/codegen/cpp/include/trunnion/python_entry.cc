@@ -57,9 +57,10 @@ static bool is_ready(const CallRule& rule, const PythonEntry& entry, const Pytho
   return written.read_stream(handle) && name_stream(call, handle, allocates);
 }
 
-// Launch; refused: nothing was done, and the general entry may be called with the same arguments.
+// Launch; refused: nothing was done, and the general entry may be called with the same arguments. What failed is held
+// before anything of Python's can run: whatever runs, a handler or a finalizer, may raise and take errors of its own.
 static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, const PythonCall& written,
-                            void* memory_of_call, void*& result) {
+                            void* memory_of_call, void*& result, Held& failure) {
   Program& program = *entry.program;
   PythonMemory memory(entry, rule.outputs);  // before the call, which gives it back at its end
   const Begun begun(rule, program, memory_of_call);
@@ -73,21 +74,52 @@ static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, cons
     if (outcome != Outcome::kLaunched) return outcome;
   }
   void* released = nullptr;
-  bool good = false;
+  bool ready = false, good = false;
   {
     // Over before Python's lock is waited for: whoever closes the program waits for this, and may keep the lock meanwhile.
     const Flight flight(program);
     if (!flight || !find_state(program, call)) return Outcome::kRefused;
-    if (!allocates && !rule.find_memory(call, written.has_destinations())) return Outcome::kRefused;
     released = entry.python.save_thread();
     Entered entered;
-    good = check_named_stream(program, call) && enter_call(program, rule, call, entered) &&
+    // Without Python's lock: a kernel that is asked for the first time may wait for whoever prepares another device.
+    ready = allocates || rule.find_memory(call, written.has_destinations());
+    good = ready && check_named_stream(program, call) && enter_call(program, rule, call, entered) &&
            rule.prepare(call) && rule.fire(call);
   }
   entry.python.restore_thread(released);
-  if (!good) return Outcome::kFailed;
+  if (!ready) return Outcome::kRefused;
+  if (!good) return TVMFFIErrorMoveFromRaised(failure.out()), Outcome::kFailed;
   result = returned(written, entry.python, rule, call);
   return Outcome::kLaunched;
+}
+
+// Raise in Python what failed.
+static void* raise_failure(const PythonEntry& entry, const Held& failure) {
+  void* error = entry.python.from_unsigned(reinterpret_cast<uint64_t>(failure.get()));
+  if (error == nullptr) return nullptr;
+  void* result = entry.python.vectorcall(entry.failed, &error, 1, nullptr);
+  entry.python.decrease(error);
+  return result;
+}
+
+// Hand a call on. An exception that Python had meanwhile is dropped where the general entry says what is wrong with the
+// call; where nothing is, it was a handler's.
+static void* call_generally(const PythonEntry& entry, const PythonCall& written, void* const* args,
+                            intptr_t count, void* names) {
+  const CPython& python = entry.python;
+  void* error[3] = {};  // class, value, traceback
+  python.fetch(&error[0], &error[1], &error[2]);
+  void* result = python.vectorcall(entry.general, args, static_cast<size_t>(count), names);
+  if (error[0] == nullptr) return result;
+  if (result != nullptr && written.may_have_raised()) {
+    python.decrease(result);
+    python.restore(error[0], error[1], error[2]);
+    return nullptr;
+  }
+  for (void* held : error) {
+    if (held != nullptr) python.decrease(held);
+  }
+  return result;
 }
 
 static void* (*capsule_pointer)(void*, const char*);  // CPython's, once an entry was offered
@@ -98,13 +130,16 @@ void* call_from_python(const CallRule& rule, const PythonRoom& room, void* self,
   PythonCall written(entry, rule, room);
   void* result = nullptr;
   const bool taken = written.take(args, count, names);
-  const Outcome outcome = taken ? run_directly(rule, entry, written, room.call, result) : Outcome::kRefused;
+  Held failure;
+  const Outcome outcome =
+      taken ? run_directly(rule, entry, written, room.call, result, failure) : Outcome::kRefused;
   if (__builtin_expect(outcome == Outcome::kLaunched || outcome == Outcome::kRaised, 1)) return result;
-  if (outcome == Outcome::kFailed) return entry.python.vectorcall(entry.failed, nullptr, 0, nullptr);
-  Held refusal;
-  TVMFFIErrorMoveFromRaised(refusal.out());
-  entry.python.clear_error();
-  return entry.python.vectorcall(entry.general, args, static_cast<size_t>(count), names);
+  if (outcome == Outcome::kFailed) return raise_failure(entry, failure);
+  {
+    Held refusal;
+    TVMFFIErrorMoveFromRaised(refusal.out());
+  }
+  return call_generally(entry, written, args, count, names);
 }
 
 // Launch what is bound; what it returns is kept by whoever has the function.
@@ -114,9 +149,21 @@ static void* call_bound(void* self, void*) {
   void* released = entry.python.save_thread();
   const bool good = python_bound.bound->launch();
   entry.python.restore_thread(released);
-  if (!good) return entry.python.vectorcall(entry.failed, nullptr, 0, nullptr);
+  if (!good) {
+    Held failure;
+    TVMFFIErrorMoveFromRaised(failure.out());
+    return raise_failure(entry, failure);
+  }
   entry.python.increase(python_bound.result);
   return python_bound.result;
+}
+
+int raise_held(const TVMFFIAny* given, int32_t count) {
+  constexpr Name kError{"error", 5};
+  if (count != 1) return raise_count(count, &kError, 1), -1;
+  if (given[0].type_index != kTVMFFIInt) return raise_trailing(kError.text, given[0], "an address"), -1;
+  TVMFFIErrorSetRaised(given[0].v_ptr);
+  return -1;
 }
 
 int offer_bound(Bound& bound, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {

@@ -28,7 +28,7 @@ struct PythonEntry {
   Program* program;
   const DLPackExchangeAPI* exchange;
   void* general;  // takes the call again
-  void* failed;   // raises what a launch raised
+  void* failed;   // raises what a launch raised, of which it is given the address
   void* names;    // a tuple: each argument's, None of one that has none; then those of out, stream and device
   void* tensor_type;     // of tensors that `exchange` takes
   void* parameter_type;  // another such
@@ -77,6 +77,9 @@ void* call_in_room(const CallRule& rule, void* self, void* const* args, intptr_t
   const PythonRoom room{room_of_objects, room_of_values, room_of_given, room_of_call};
   return call_from_python(rule, room, self, args, count, names);
 }
+
+// Raise an error by its address, in one step for the library that called: the other half of `failed`.
+int raise_held(const TVMFFIAny* given, int32_t count);
 
 // Take what the entry needs (addresses, in the order of `PythonEntry`; 0 for no `quick`) and give its own address: it begins
 // with that of its definition, and lies in the program's memory. 0 where this process has no CPython that it could use.
