@@ -108,6 +108,28 @@ def test_two_drivers_of_one_device_share_its_limit() -> None:
     assert (first.made, second.made) == ([10], [20, 7]), "each call is made by whoever asks"
 
 
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("before", [False, True])
+def test_what_it_was_is_restored_behind_an_interrupt(held: bool, before: bool) -> None:
+    """Ctrl-C may come before the limit is set, or when it is and nobody has noted it yet."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    driver, one, two = Interrupted(interrupt, before=before), object(), object()
+    share = SetAside()
+    if held:
+        share.request(0, two, 5, Driver(driver.limits))
+    with pytest.raises(KeyboardInterrupt):
+        share.request(0, one, 10, driver)
+    share.release(0, one, driver)
+    assert driver.limits[-1] == (5 if held else 7)
+    share.request(0, one, 20, driver)
+    share.release(0, one, driver)
+    share.release(0, two, driver)
+    assert driver.limits[-1] == 7
+
+
 class Interrupted(Driver):
     """A driver in the middle of whose next call somebody else asks for something, in the same thread."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from trunnion.errors import shorten
+from trunnion.errors import TrunnionError, shorten
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ __all__ = [
     "known_length",
     "process_set_aside",
 ]
+
+
+_UNKNOWN: Final = -1
+"""What a limit was last set to, where somebody was interrupted while it was."""
 
 
 class LimitDriver(Protocol):
@@ -124,10 +128,19 @@ class SetAside:
     def _apply(self, device: int, driver: LimitDriver) -> None:
         """Set what is wanted, again if somebody asked for something else meanwhile."""
         while device in self._original:
-            wanted = max(self._requests[device].values(), default=self._original[device])
-            if wanted == self._applied.get(device):
+            wanted = max(self._requests.get(device, {}).values(), default=self._original[device])
+            applied = {one: limit for one, limit in self._applied.items() if one == device}
+            if wanted == applied.get(device):
                 break
-            driver.set_persisting_limit(wanted)
+            # An interrupt may come behind the driver's call: it is set then, and what it was before is to be known.
+            self._applied[device] = _UNKNOWN
+            try:
+                driver.set_persisting_limit(wanted)
+            except TrunnionError:
+                if self._applied[device] == _UNKNOWN:  # nobody has set it meanwhile
+                    del self._applied[device]
+                    self._applied |= applied
+                raise
             self._applied[device] = wanted
 
 
