@@ -136,6 +136,7 @@ def test_a_bound_launch_keeps_its_memory(rig: Any, tensor: Any) -> None:
     held = [weakref.ref(one) for one in (x, *(made for made, _ in r.runtime.allocated))]
     del x
     r.runtime.allocated.clear()
+    r.runtime.guarded_with.clear()
     assert len(held) == 3
     assert all(one() is not None for one in held)
     del bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from trunnion.codegen.cpp.direct import direct_entry, direct_launch
@@ -98,8 +99,6 @@ class CppProgram(LoadedProgram):
         function = load_library(library, plugin)
         self._function: Callable[[str], Any] = function
         self._main: Callable[..., Any] = function("main")
-        # Kept: a call may have failed before the program was closed.
-        self._raised: Callable[[int], Any] = function("raised")
         self._main_out: Callable[..., Any] = function("main_out")
         self._runtime, self._maps = runtime, facts.maps
         self._stream_of = runtime.current_stream_getter()
@@ -117,7 +116,9 @@ class CppProgram(LoadedProgram):
         self._set_aside.attach()
         kind = "cuda" if runtime.only_device is None else "cpu"
         general = facts.convention(kind).over(self.call, self._refuse_closed)
-        self._direct = direct_entry(function("python_entry"), runtime, general, self._raise_held, facts)
+        # The entry's own: a call of it may have failed before the program was closed.
+        failed = partial(self._raise_held, function("raised"))
+        self._direct = direct_entry(function("python_entry"), runtime, general, failed, facts)
         self._entry: Callable[..., Any] = self._direct or general
 
     @property
@@ -134,8 +135,8 @@ class CppProgram(LoadedProgram):
             told = error if typed is None else carried.told(typed)
             raise told from (told.__cause__ if told is not typed else error)
 
-    def _raise_held(self, error: int) -> None:
-        self._run(self._raised, error)
+    def _raise_held(self, raised: Callable[[int], Any], error: int) -> None:
+        self._run(raised, error)
 
     def call(
         self,
