@@ -59,9 +59,9 @@ struct CPython {
   intptr_t (*tuple_size)(void*);
   void* (*get_attribute)(void*, void*);
   void* (*capsule_pointer)(void*, const char*);
-  void (*fetch)(void**, void**,
-                void**);  // the error that is raised: class, value, traceback; it is none any more
-  void (*restore)(void*, void*, void*);  // takes the references
+  // The error that is raised, which is none any more: class, value and traceback; and it again, with the references.
+  void (*fetch)(void**, void**, void**);
+  void (*restore)(void*, void*, void*);
   void *long_type, *float_type, *complex_type, *bytes_type, *tuple_type, *none, *yes, *no;
   void* runtime_error;
 

@@ -161,7 +161,8 @@ static void* call_bound(void* self, void*) {
 int raise_held(const TVMFFIAny* given, int32_t count) {
   constexpr Name kError{"error", 5};
   if (count != 1) return raise_count(count, &kError, 1), -1;
-  if (given[0].type_index != kTVMFFIInt) return raise_trailing(kError.text, given[0], "an address"), -1;
+  const bool held = given[0].type_index == kTVMFFIInt && given[0].v_ptr != nullptr;
+  if (!held) return raise_trailing(kError.text, given[0], "an address"), -1;
   TVMFFIErrorSetRaised(given[0].v_ptr);
   return -1;
 }
