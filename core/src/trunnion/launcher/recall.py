@@ -69,11 +69,12 @@ class Recall:
 
     def _known(self, tensors: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return what knows tensors like these, if it knows these themselves."""
-        known = (self._make(tensors),)
-        return known if known[0] is not None and self._is_known(known, tensors) else None
+        guard = self._make(tensors)
+        return (guard,) if guard is not None and self._is_known((guard,), tensors) else None
 
     def _is_known(self, known: tuple[Any, ...], tensors: tuple[Any, ...]) -> bool:
-        return bool(known[0](*tensors))
+        (guard,) = known
+        return bool(guard(*tensors))
 
 
 class ReadingRecall(Recall):
@@ -103,9 +104,9 @@ class ReadingRecall(Recall):
         reader = self._make_reader(tensors)
         if reader is not None and self._is_known((None, reader), tensors):
             return None, reader
-        known = super()._known(tensors)
-        return None if known is None else (*known, None)
+        guard = self._make(tensors)
+        return (guard, None) if guard is not None and self._is_known((guard, None), tensors) else None
 
     def _is_known(self, known: tuple[Any, ...], tensors: tuple[Any, ...]) -> bool:
-        reader = known[1] if len(known) > 1 else None
-        return super()._is_known(known, tensors) if reader is None else reader(*tensors) is not None
+        guard, reader = known
+        return guard(*tensors) if reader is None else reader(*tensors) is not None
