@@ -18,7 +18,7 @@ from trunnion.testing.harness import Harness, Sabotage
 from trunnion.testing.laws import LawViolation
 from trunnion.testing.machine import SimulatedMachine
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
-from trunnion.testing.ways import CALLS, LOADS, WAYS, Arguments
+from trunnion.testing.ways import CALLS, LOADS, WAYS
 
 
 @pytest.fixture
@@ -89,10 +89,3 @@ def test_a_launch_that_does_not_keep_what_it_is_bound_to_is_seen(harness, scenar
     bad = replace(harness, sabotage=Sabotage(loaded=Forgetful)).under("X1", "bind-dropped")
     with bad.loaded(scenario.program) as loaded, pytest.raises(LawViolation, match="parameter 0"):
         check_call(bad, scenario, loaded)
-
-
-def test_arguments_say_whether_positions_say_all_of_them():
-    assert Arguments(args=[]).is_plain
-    assert not Arguments(args=[], out=[]).is_plain
-    assert not Arguments(args=[], stream=0).is_plain
-    assert not Arguments(args=[], device=0).is_plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +19,20 @@ if TYPE_CHECKING:
     from trunnion.model.dtypes import DType
     from trunnion.sim.simulated_driver import SimulatedDriver
 
-__all__ = ["SimRuntime"]
+__all__ = ["SimRuntime", "SimStream"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimStream:
+    """A stream, as ``torch.cuda.Stream`` shows one: torch for the CPU has none."""
+
+    cuda_stream: int
+    """The driver's handle."""
+
+    @property
+    def stream_id(self) -> int:
+        """The tensor library's own number, which no driver knows."""
+        return self.cuda_stream + 1
 
 
 class SimRuntime(HelpedRuntime):
@@ -44,7 +58,7 @@ class SimRuntime(HelpedRuntime):
         self.strided = torch.strided
         self.only_device: int | None = None
         self.exchanged_types: tuple[type, type] = (SimTensor, SimTensor)
-        self.stream_type: type = torch.cuda.Stream
+        self.stream_type: type = SimStream
 
     def dtype(self, dtype: DType) -> Any:
         """Return torch's object for an element type; see `DType.in_torch`."""

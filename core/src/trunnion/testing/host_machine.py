@@ -136,6 +136,10 @@ class HostMachine:
         """Refuse: see `stream`."""
         self.stream(0, device)
 
+    def stream_object(self, handle: int) -> NoReturn:
+        """Refuse: see `stream`."""
+        self.stream(handle, 0)
+
     def stream(self, handle: int, device: int) -> NoReturn:  # noqa: ARG002 - the protocol's names
         """Refuse: no law of the tier asks for a stream, or for what is set aside for one.
 

@@ -119,6 +119,9 @@ class Machine(Protocol):
     def new_stream(self, device: int) -> int:
         """Return the handle of a new stream."""
 
+    def stream_object(self, handle: int) -> Any:
+        """Return the tensor library's own object for a stream; its driver's handle is ``cuda_stream``."""
+
     def stream(self, handle: int, device: int) -> AbstractContextManager[None]:
         """Make a stream the current one of a device, in this thread, until the block ends."""
 
@@ -174,6 +177,10 @@ class SimulatedMachine:
     def runtime(self) -> Runtime:
         """See `Machine`."""
         return self.simulator.runtime
+
+    def stream_object(self, handle: int) -> Any:
+        """See `Machine`."""
+        return self.simulator.runtime.stream_type(handle)
 
     @property
     def trace(self) -> tuple[Told, ...]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
     from trunnion.contract.spec import BackendSpec
     from trunnion.model.program import KernelProgram
+    from trunnion.sim.trace import Allocated
     from trunnion.testing.harness import Harness
 
 __all__ = ["CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture", "compiled_program", "taken_up"]
@@ -57,23 +58,17 @@ class Arguments:
     on: int = 0
     """The ordinal of the device that the call is for, whether it says so or not."""
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether positional arguments say all of it."""
-        return self.out is None and self.stream is None and self.device is None
-
     def launch(self, loaded: LoadedProgram) -> Any:
         """Make the call by `LoadedProgram.call`."""
         return loaded.call(self.args, out=self.out, stream=self.stream, device=self.device)
 
     def enter(self, loaded: LoadedProgram) -> Any:
-        """Make the call by `LoadedProgram.entry`."""
-        if self.is_plain:
-            return loaded.entry(*self.args)
+        """Make the call by `LoadedProgram.entry`, with no other word than what is given."""
         out: Any = None if self.out is None else tuple(self.out)
         if out is not None and len(out) == 1 and hasattr(out[0], "data_ptr"):  # a tensor may stand alone
             (out,) = out
-        return loaded.entry(*self.args, out=out, stream=self.stream, device=self.device)
+        words = {"out": out, "stream": self.stream, "device": self.device}
+        return loaded.entry(*self.args, **{word: said for word, said in words.items() if said is not None})
 
     def bind(self, loaded: LoadedProgram) -> BoundLaunch:
         """Bind the call."""
@@ -217,10 +212,11 @@ def _entered(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Obser
 
 
 def _written(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed:
-    """Make the call with the objects that people have: a stream, a device; a list of tensors."""
+    """Make the call with the objects that people have: one of two kinds of streams, a device; a list of tensors."""
     kind = "cuda" if harness.machine.runtime.only_device is None else "cpu"
     device = None if given.device is None else kind if kind == "cpu" else f"{kind}:{given.device}"
-    stream = None if given.stream is None else _Stream(given.stream)
+    kinds = (_Stream, harness.machine.stream_object)
+    stream = None if given.stream is None else kinds[harness.made["written"] % 2](given.stream)
     call = functools.partial(loaded.entry, *given.args, out=given.out, stream=stream, device=device)
     return observe(harness, call, given_out=given.out)
 
@@ -245,7 +241,7 @@ def _bound(
     harness.require(not binding.launches, "binding launched")
     if binding.error is not None:
         return binding
-    decoys = _drop(harness, given) if dropped else []
+    decoys = _drop(harness, given, binding.allocations) if dropped else []
     observed = binding
     for _ in range(times):
         observed = observe(harness, held[0], given_out=given.out)
@@ -255,11 +251,11 @@ def _bound(
     return replace(observed, events=(*binding.events, *observed.events))
 
 
-def _drop(harness: Harness, given: Arguments) -> list[Any]:
+def _drop(harness: Harness, given: Arguments, allocated: Sequence[Allocated]) -> list[Any]:
     """Let go of the arguments, and take what memory that frees: none of what the launch is bound to may be there."""
     tensors = [x for x in given.args if hasattr(x, "untyped_storage")]
-    held = [x.data_ptr() for x in tensors if x.numel()]
-    sizes = [x.untyped_storage().nbytes() for x in tensors]
+    held = [x.data_ptr() for x in tensors if x.numel()] + [one.address for one in allocated]
+    sizes = [x.untyped_storage().nbytes() for x in tensors] + [one.nbytes for one in allocated]
     tensors.clear()
     given.args.clear()
     gc.collect()

@@ -217,6 +217,10 @@ class GpuMachine:
         self._streams[made.cuda_stream] = made
         return int(made.cuda_stream)
 
+    def stream_object(self, handle: int) -> Any:
+        """See `Machine`."""
+        return self._stream(handle, torch.cuda.current_device())
+
     def _stream(self, handle: int, device: int) -> Any:
         known = self._streams.get(handle)
         return self._cuda.ExternalStream(handle, device=device) if known is None else known
