@@ -157,20 +157,22 @@ class Harness:
         """Return the harness with the law that its violations name, and the way in which its calls are made."""
         return replace(self, law_id=law_id, way=WAYS[way])
 
-    def once(self, check: Callable[[Harness], None]) -> None:
+    def once(self, check: Callable[[Harness], None], *, each_way: bool = True) -> None:
         """Ask what is the same for each example, once for each way in; where it fails, each time.
 
         Parameters
         ----------
         check
             What is asked.
+        each_way
+            Whether it is asked by each way in; else by the first alone that comes.
 
         Raises
         ------
         LawViolation
             If it does not hold.
         """
-        place = self.way.id, check.__qualname__
+        place = self.way.id if each_way else "", check.__qualname__
         if place not in self.asked:
             check(self)
             self.asked.add(place)

@@ -62,8 +62,9 @@ def read_number(kind: str, given: object) -> complex | bool:
         if not isinstance(given, numbers.Complex if kind in COMPLEX else numbers.Real):
             raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}")
     elif kind == "bool":
-        if not isinstance(given, bool):
+        if not _is_boolean(given):
             raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}")
+        number = bool(given)
     elif isinstance(given, int) or hasattr(given, "__index__"):
         number = operator.index(cast("Any", given))
     else:
@@ -75,6 +76,12 @@ def read_number(kind: str, given: object) -> complex | bool:
     except (OutOfRangeError, OverflowError) as error:
         raise WrongArgumentError(_VALUE, str(error)) from error
     return cast("complex | bool", number)
+
+
+def _is_boolean(given: object) -> bool:
+    """Whether it is a bool, Python's or NumPy's."""
+    kind = type(given)
+    return kind is bool or (kind.__module__, kind.__name__) in (("numpy", "bool"), ("numpy", "bool_"))
 
 
 def _as_double(number: numbers.Real) -> float:

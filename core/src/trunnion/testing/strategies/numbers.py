@@ -8,7 +8,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
+from numbers import Complex, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hypothesis import strategies as st
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BytesSpec",
     "Indexable",
+    "Pair",
     "Raiser",
     "RaiserSpec",
     "edges",
@@ -51,6 +52,21 @@ class Indexable:
         return self.value
 
 
+@Complex.register
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A complex number of another class."""
+
+    real: float
+    """Its real part."""
+
+    imag: float
+    """Its imaginary part."""
+
+    def __complex__(self) -> complex:
+        return complex(self.real, self.imag)
+
+
 @Real.register
 @dataclass(frozen=True, slots=True)
 class Beyond:
@@ -68,8 +84,9 @@ class BytesSpec:
     """The bytes."""
 
     form: str = "bytes"
-    """What holds them: ``"bytes"``, ``"bytearray"``, ``"memoryview"`` or ``"structure"``; or a buffer in which they do
-    not lie one behind the other: ``"every other"``, or ``"columns"``, an even number in two rows, column by column."""
+    """What holds them: ``"bytes"``, ``"bytearray"``, ``"memoryview"`` or ``"structure"``; ``"words"``, a buffer of
+    items of several bytes if so many there are; or a buffer in which they do not lie one behind the other:
+    ``"every other"``, or ``"columns"``, an even number in two rows, column by column."""
 
     def make(self) -> object:
         """Return the object to be passed."""
@@ -78,6 +95,10 @@ class BytesSpec:
                 "Struct", (ctypes.Structure,), {"_fields_": [("data", ctypes.c_ubyte * len(self.data))]}
             )
             return kind.from_buffer_copy(self.data)
+        if self.form == "words":
+            return memoryview(self.data).cast(
+                "I" if len(self.data) % 4 == 0 else "H" if len(self.data) % 2 == 0 else "b"
+            )
         if self.form == "every other":
             return memoryview(bytes(byte for one in self.data for byte in (one, 0)))[::2]
         if self.form == "columns":
@@ -238,4 +259,6 @@ def structs(param: StructParam) -> st.SearchStrategy[BytesSpec]:
     data = st.binary(min_size=1, max_size=8).map(
         lambda seed: (seed * (param.nbytes // len(seed) + 1))[: param.nbytes]
     )
-    return st.builds(BytesSpec, data, st.sampled_from(("bytes", "bytearray", "memoryview", "structure")))
+    return st.builds(
+        BytesSpec, data, st.sampled_from(("bytes", "words", "bytearray", "memoryview", "structure"))
+    )

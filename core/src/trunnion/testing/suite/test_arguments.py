@@ -12,7 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
-from trunnion.errors import ArgumentTypeError
+from trunnion.errors import ArgumentError, ArgumentTypeError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
@@ -67,6 +67,10 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
     """
     harness.once(_check_many)
     harness.once(_check_packed)
+    harness.once(_check_alignments)
+    harness.once(_check_classes)
+    harness.once(_check_sparse)
+    harness.once(_check_many_addresses, each_way=False)
     program, (right, *mistakes) = example
     held: list[Any] = []
     with harness.loaded(program) as loaded:
@@ -93,6 +97,87 @@ def _check_packed(harness: Harness) -> None:
     with harness.loaded(program) as loaded:
         for spec in (good, good, replace(good, short=True, offset=_AHEAD)):
             check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)
+
+
+def _check_alignments(harness: Harness) -> None:
+    """Require that memory which is aligned well enough for one argument is refused where another asks for more."""
+    tensors = (
+        TensorParam("a", dtype("float32"), (Const(4),)),
+        TensorParam("b", dtype("float32"), (Const(4),), alignment=64),
+    )
+    launch = KernelLaunch("k", tensors, (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature(tensors), (CODE,), (launch,))
+    aligned = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    given = harness.given(CallSpec(args=(replace(aligned, shape=(8,)),)))
+    (whole,) = given.args
+    with harness.loaded(program) as loaded:
+        for first, second in ((1, 0), (1, 0), (0, 1), (1, 1), (0, 0)):
+            again = replace(given, args=[whole[start : start + 4] for start in (first, second)])
+            check_given(harness, program, again, loaded, first=False)
+
+
+def _check_classes(harness: Harness) -> None:
+    """Require that a tensor of a class of its own, as parameters are, is as good as others, wherever it stands."""
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    output = TensorParam("b", dtype("float32"), (Const(4),), access="write")
+    launch = KernelLaunch("k", (tensor, output), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,), (output,)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    with harness.loaded(program) as loaded:
+        for out in (None, (spec,)):
+            for _ in range(3):
+                given = harness.given(CallSpec(args=(spec,), out=out))
+                given.args, given.out = list(map(_own, given.args)), out and list(map(_own, given.out or ()))
+                check_given(harness, program, given, loaded, first=False)
+
+
+def _check_sparse(harness: Harness) -> None:
+    """Require that a tensor whose elements do not lie one behind the other at an address is refused."""
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    dense = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    with harness.loaded(program) as loaded:
+        for _ in range(2):
+            check_call(harness, Scenario(program, CallSpec(args=(dense,))), loaded, first=False)
+            sparse = _sparse(*harness.arguments((dense,)))
+            observed = observe(harness, partial(loaded.entry, sparse))
+            harness.require(isinstance(observed.error, ArgumentError), f"raised {observed.error!r}")
+            harness.require(not observed.launches, "a refused call launched")
+
+
+def _sparse(tensor: Any) -> Any:
+    """Return a sparse tensor of the shape and type of another: on its device, but for a simulated one."""
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    return tensor.to_sparse() if type(tensor) is torch.Tensor else torch.ones(tensor.shape).to_sparse()
+
+
+_ADDRESSES = 1100
+"""Addresses that are met one after another: more than a launcher would keep."""
+
+
+def _check_many_addresses(harness: Harness) -> None:
+    """Require that tensors are checked whatever number of others came before."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(4),), alignment=16)
+    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    good = TensorSpec(dtype="uint8", shape=(4,), strides=(1,))
+    (whole,) = harness.arguments((replace(good, shape=(16 * _ADDRESSES,)),))
+    with harness.loaded(program) as loaded:
+        views = [whole[start : start + 4] for start in range(0, 16 * _ADDRESSES, 16)]
+        observed = observe(harness, lambda: [loaded.entry(view) for view in views])
+        harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+        for spec in (good, replace(good, offset=1), replace(good, short=True, offset=_AHEAD)):
+            check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)
+
+
+def _own(tensor: Any) -> Any:
+    """Return a tensor over the same memory, of another class."""
+    kind = type(tensor)
+    made = tensor.as_subclass(type("Own", (kind,), {}))
+    made.__dict__.update(tensor.__dict__)
+    return made
 
 
 _AHEAD = 1 << 20
@@ -196,6 +281,20 @@ def declared_bounds(harness: Harness, scenario: Scenario) -> None:
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
     harness.once(_check_unsigned)
+    if Capability.STRIDED_TENSORS in harness.capabilities:
+        harness.once(_check_bounded_stride)
+
+
+def _check_bounded_stride(harness: Harness) -> None:
+    """Require the same of a symbol that a stride shows."""
+    n = Symbol("n", min=0, max=9)
+    tensor = TensorParam("a", dtype("uint8"), (Const(2), _ONE), strides=(n, _ONE))
+    launch = KernelLaunch("k", (tensor, n), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        for stride in (9, 10, 0, 1, 1 << 20):
+            spec = TensorSpec(dtype="uint8", shape=(2, 1), strides=(stride, 1))
+            check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)
 
 
 def _check_unsigned(harness: Harness) -> None:
@@ -212,7 +311,7 @@ def _check_unsigned(harness: Harness) -> None:
 @st.composite
 def _named(draw: st.DrawFn, harness: Harness) -> tuple[Scenario, int, tuple[str, ...]]:
     """Draw a call, how many of its arguments go by position, and the others' names in some order."""
-    scenario: Scenario = draw(scenarios(harness.capabilities).filter(lambda one: len(one.call.args) > 1))
+    scenario: Scenario = draw(scenarios(harness.capabilities).filter(lambda one: one.call.args))
     names = [param.name for param in scenario.program.signature.params]
     return scenario, *draw(
         st.integers(_first_named(names), len(names)).flatmap(
@@ -263,6 +362,22 @@ def named_arguments(harness: Harness, example: tuple[Scenario, int, tuple[str, .
             first = observe(harness, lambda: held.append(bind()))
             harness.require(first.error is None, f"a good call was refused: {first.error!r}")
             BoundCall(held[0], facts, first, expected).check(harness, program)
+    harness.once(_check_one_by_name)
+
+
+def _check_one_by_name(harness: Harness) -> None:
+    """Require that the only argument of a program goes by its name as well."""
+    tensor = TensorParam("only", dtype("float32"), (Const(4),))
+    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
+    facts, (argument,) = harness.facts(given.args), given.args
+    expected = expect(program, facts)
+    assert isinstance(expected, Expected), expected
+    with harness.loaded(program) as loaded:
+        observed = observe(harness, partial(loaded.entry, only=argument))
+        check_expected(harness, program, facts, (expected, observed))
+        _check_named(harness, partial(loaded.entry, argument, only=argument), "only")
 
 
 def _misnamed(
@@ -364,6 +479,18 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_sized_by_a_number)
     harness.once(_check_one_element)
+    harness.once(_check_no_output)
+
+
+def _check_no_output(harness: Harness) -> None:
+    """Require that a program without outputs refuses destinations, but none of them."""
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    with harness.loaded(program) as loaded:
+        for out in (None, (spec,), (), (spec,), (spec, spec)):
+            check_call(harness, Scenario(program, CallSpec(args=(spec,), out=out)), loaded, first=False)
 
 
 def _check_seen_otherwise(

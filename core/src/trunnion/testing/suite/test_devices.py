@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError, DriverError
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const
+from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
@@ -214,6 +214,22 @@ def every_device(harness: Harness, example: tuple[Scenario, int | None, CaptureM
                 )
             got = {launch.device for launch in observed.launches}
             harness.require(got == {expected.device} == {device}, f"launched on {got}, expected {device}")
+    if frozenset({Capability.CONDITIONAL_LAUNCH, Capability.DYNAMIC_SHAPES}) <= harness.capabilities:
+        harness.once(_check_condition)
+
+
+_MUCH = 100 << 10
+"""Bytes of dynamic shared memory that a kernel has to be allowed on each device."""
+
+
+def _check_condition(harness: Harness) -> None:
+    """Require that each device is prepared for a launch that happens there for the first time in a later call."""
+    flag = Symbol("flag", max=1)
+    asking = KernelLaunch("k", (), _ONE, _ONE, dynamic_smem_bytes=Const(_MUCH), when=flag)
+    program = KernelProgram("p", Signature((ScalarParam("flag", dtype("int32"), flag),)), (CODE,), (asking,))
+    with harness.loaded(program) as loaded:
+        for value, device in itertools.product((0, 1, 1), (0, 1)):
+            check_call(harness, Scenario(program, CallSpec(args=(value,), device=device)), loaded)
 
 
 def _to_write(harness: Harness) -> st.SearchStrategy[Any]:
@@ -299,10 +315,11 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
     """A ``stream=`` of another device than the tensors' is an ArgumentError before anything happens.
 
     So is an object that is no stream: one that answers otherwise than the CUDA stream protocol says, and a number of
-    another class than int; and likewise what is no device under ``device=``.
+    another class than int; and likewise what is no device under ``device=``, or is to be prepared.
     """
     harness.once(_check_foreign_of_a_plain_call)
     harness.once(_check_devices_without_tensors)
+    harness.once(_check_prepared)
     with harness.loaded(scenario.program) as loaded:
         facts, observed = harness.call(loaded, scenario.call)
         expected = expect(scenario.program, facts)
@@ -364,6 +381,15 @@ def _check_devices_without_tensors(harness: Harness) -> None:
                 _check_refused_word(
                     harness, observe(harness, partial(loaded.entry, 7, device=device)), "device"
                 )
+
+
+def _check_prepared(harness: Harness) -> None:
+    """Require that a device which is not there cannot be prepared either."""
+    program = KernelProgram("p", Signature(()), (CODE,), (KernelLaunch("k", (), _ONE, _ONE),))
+    with harness.loaded(program) as loaded:
+        for device in (-1, -len(ARCHITECTURES), len(ARCHITECTURES), 1 << 31):
+            _check_refused_word(harness, observe(harness, partial(loaded.preload, device)), "device")
+        check_call(harness, Scenario(program, CallSpec(args=(), device=0)), loaded)
 
 
 _NO_NUMBERS = (True, False, 0.0, 1.0, "0", b"1", 1j)

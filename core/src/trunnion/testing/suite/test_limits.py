@@ -28,6 +28,7 @@ from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.described_maps import described_maps
 from trunnion.testing.strategies.limits import (
+    Series,
     aligned_memory,
     blocks,
     grids,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from trunnion.model.launch import Argument
     from trunnion.testing.harness import Harness
     from trunnion.testing.strategies.described_maps import DescribedMap
-    from trunnion.testing.strategies.limits import Series
 
 __all__ = ["check_beside_static_memory", "most_shared_memory"]
 
@@ -67,6 +67,17 @@ def greatest_grids(harness: Harness, series: Series) -> None:
 def greatest_blocks(harness: Harness, series: Series) -> None:
     """A block has 1 to 1024, 1024 and 64 threads along x, y and z, and 1024 in all; any other is refused."""
     delivers_each(harness, series)
+    harness.once(_check_partly_constant)
+
+
+def _check_partly_constant(harness: Harness) -> None:
+    """Require the same of a block that is computed along one axis alone."""
+    n = Symbol("n", min=0)
+    launch = KernelLaunch("k", (), _ONES, (Const(32), n, Const(2)))
+    program = KernelProgram("p", Signature((ScalarParam("n", dtype("int32"), n),)), (CODE,), (launch,))
+    delivers_each(
+        harness, Series(program, tuple(CallSpec(args=(value,), device=0) for value in (16, 17, 1, 32, 0)))
+    )
 
 
 def _kernels(harness: Harness) -> SearchStrategy[Any]:
@@ -346,11 +357,11 @@ def far_offsets(harness: Harness, start: int) -> None:
 
 
 def _check_vast_fills(harness: Harness) -> None:
-    """Require that an output is filled to its end, which lies beyond 4 GiB, by bytes and by words."""
+    """Require that an output is filled to its end, which lies beyond 4 GiB, by bytes and by words, and by columns."""
     count = Symbol("count", min=0)
-    for kind in ("uint8", "float32"):
+    for kind, fill in (("uint8", 1), ("float16", 1), ("float32", 1), ("complex64", 1 + 2j)):
         scalar, extent = ScalarParam("count", dtype("int64"), count), (count,)
-        output = TensorParam("b", dtype(kind), extent, access="write", fill=1)
+        output = TensorParam("b", dtype(kind), extent, access="write", fill=fill)
         launch = KernelLaunch("k", (output,), _ONES, _ONES)
         program = KernelProgram("p", Signature((scalar,), (output,)), (CODE,), (launch,))
         size = dtype(kind).itemsize
@@ -361,6 +372,8 @@ def _check_vast_fills(harness: Harness) -> None:
             for bits in (8, 16, 32):  # which are not carried out: that takes as much memory as there is
                 noted = functools.partial(_note_fill, filled, bits // 8)
                 until.enter_context(harness.simulator.intercept(f"cuMemsetD{bits}Async", noted))
+                rows = functools.partial(_note_rows, filled, bits // 8)
+                until.enter_context(harness.simulator.intercept(f"cuMemsetD2D{bits}Async", rows))
             observed = observe(harness, functools.partial(loaded.entry, _VAST, out=(tensor,), device=0))
         harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
         harness.require(sum(filled) == _VAST * size, f"{sum(filled)} bytes of {_VAST * size} were filled")
@@ -368,6 +381,12 @@ def _check_vast_fills(harness: Harness) -> None:
 
 def _note_fill(filled: list[int], width: int, _: Any, __: int, ___: int, count: int, *____: Any) -> None:
     filled.append(width * count)
+
+
+def _note_rows(
+    filled: list[int], size: int, _: Any, __: int, ___: int, ____: int, width: int, height: int, *_____: Any
+) -> None:
+    filled.append(size * width * height)
 
 
 def _far_program(harness: Harness) -> KernelProgram:

@@ -61,6 +61,7 @@ def filled_outputs(harness: Harness, scenario: Scenario) -> None:
     """Every element of an output with a fill is that number before the first launch, under ``out=`` too."""
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_nothing_filled)
+    harness.once(_check_parts)
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
         facts, observed = harness.call(loaded, CallSpec(args=scenario.call.args, device=scenario.call.device))
@@ -76,6 +77,24 @@ def filled_outputs(harness: Harness, scenario: Scenario) -> None:
         ):  # a map over an output may need an address that the caller's tensor lacks
             check_expected(harness, scenario.program, facts, (told, observed), first=False)
             _check_filled(harness, told, observed.outputs)
+
+
+def _check_parts(harness: Harness) -> None:
+    """Require that a complex fill is of both of its parts, whichever of them is zero."""
+    outputs = tuple(
+        TensorParam(f"o{index}", dtype(kind), (Const(3),), access="write", fill=fill)
+        for index, (kind, fill) in enumerate(itertools.product(("complex64", "complex128"), _PARTS))
+    )
+    program = KernelProgram("p", Signature((), outputs), (CODE,), (KernelLaunch("k", outputs, _ONES, _ONES),))
+    with harness.loaded(program) as loaded:
+        facts, observed = harness.call(loaded, CallSpec(args=(), device=0))
+        expected = expect(program, facts)
+        assert isinstance(expected, Expected), expected
+        check_expected(harness, program, facts, (expected, observed))
+        _check_filled(harness, expected, observed.outputs)
+
+
+_PARTS = (2j, 2 + 0j, 2 + 2j, -2j)
 
 
 def _check_nothing_filled(harness: Harness) -> None:

@@ -21,6 +21,7 @@ from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TensorMap
 from trunnion.sim.abi import DeviceAttribute
+from trunnion.sim.tensormap import TiledRequest
 from trunnion.sim.trace import LimitSet
 from trunnion.testing.arithmetic import evaluate
 from trunnion.testing.comparison import check_call
@@ -379,6 +380,7 @@ def swizzles_of_some_devices(harness: Harness, example: tuple[NewerMap, tuple[in
     One whose rows are longer than what it permutes is a TensorMapError everywhere, when it is described or called.
     """
     newer, devices = example
+    harness.once(_check_packed)
     for device in devices:
         _check_newer(harness, newer, device)
         for swizzle in _NEWER_SWIZZLES:
@@ -388,6 +390,30 @@ def swizzles_of_some_devices(harness: Harness, example: tuple[NewerMap, tuple[in
         with harness.loaded(program, portable_image(program)) as loaded:
             for device in (*devices, *devices):  # none by what was found out of another
                 _check_arrival(harness, newer, loaded, device)
+
+
+def _check_packed(harness: Harness) -> None:
+    """Require that a map of elements of four bits reaches as far as its memory, two elements to a byte."""
+    dynamic = Capability.DYNAMIC_SHAPES in harness.capabilities
+    tensor = TensorParam("a", dtype("uint8"), (Symbol("n", min=1) if dynamic else Const(8), Const(64)))
+    layout = {"dtype": "16U4_ALIGN8B", "shape": (Const(8), Const(128)), "strides": (Const(128), Const(1))}
+    launch = KernelLaunch("k", (tensor.tiled((1, 64), **layout),), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    device = next(one for one in UNLIKE if ARCHITECTURES[one] == "sm_100a")
+    image = synthetic_image(program, Target("cuda", ARCHITECTURES[device]))
+    with harness.loaded(program, image) as loaded:
+        for rows in (8, 7, 9) if dynamic else (8,):
+            spec = TensorSpec(dtype="uint8", shape=(rows, 64), strides=(64, 1), device=device)
+            _, observed = harness.call(loaded, CallSpec(args=(spec,)))
+            told = f"with {rows} rows: {observed.error!r}, {observed.encodes}"
+            if rows < 8:  # noqa: PLR2004 - the rows of the map
+                harness.require(isinstance(observed.error, TensorMapError) and not observed.launches, told)
+                continue
+            seen = [
+                (one.dims, one.strides, one.box) for one in observed.encodes if isinstance(one, TiledRequest)
+            ]
+            good = set(seen) <= {((128, 8), (64,), (64, 1))} and (seen or rows > 8)  # noqa: PLR2004 - as above
+            harness.require(observed.error is None and good, told)
 
 
 def _check_newer(harness: Harness, newer: NewerMap, device: int) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -13,7 +16,7 @@ from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError, UnboundSymbolError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
-from trunnion.model.float_expr import real
+from trunnion.model.float_expr import real, sqrt
 from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
@@ -28,7 +31,7 @@ from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.strategies.float_edges import float_edges
 from trunnion.testing.strategies.limits import Series, number_edges, wrong_numbers
 from trunnion.testing.strategies.moved_edges import moved_edges
-from trunnion.testing.strategies.numbers import fits
+from trunnion.testing.strategies.numbers import Indexable, Pair, fits
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.strategies.struct_views import struct_views
 from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
@@ -49,6 +52,7 @@ def every_type(harness: Harness, series: Series) -> None:
     """A number arrives in its own type, a float rounded once to nearest even from a double; infinities and NaN too."""
     delivers_each(harness, series)
     harness.once(_check_specials)
+    harness.once(_check_classes)
 
 
 def _check_specials(harness: Harness) -> None:
@@ -58,6 +62,23 @@ def _check_specials(harness: Harness) -> None:
     program = KernelProgram("p", Signature(scalars), (CODE,), (launch,))
     calls = (tuple(_special(one.dtype.name, turn) for one in scalars) for turn in range(len(_SPECIALS) ** 2))
     delivers_each(harness, Series(program, tuple(CallSpec(args=args, device=0) for args in calls)))
+
+
+def _check_classes(harness: Harness) -> None:
+    """Require that a number is taken in whatever class it comes that says what it is, Python's or NumPy's."""
+    kinds = "float32", "float64", "int32", "complex64", "complex128", "bool"
+    scalars = tuple(ScalarParam(kind, dtype(kind)) for kind in kinds)
+    launch = KernelLaunch("k", scalars, (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature(scalars), (CODE,), (launch,))
+    third = Fraction(1, 3)
+    calls: list[tuple[object, ...]] = [(third, third, Indexable(-5), Pair(1.5, -2.5), third, True)]
+    if find_spec("numpy") is not None:
+        numpy: Any = import_module("numpy")
+        calls.append((
+            numpy.float16(1 / 3), numpy.longdouble(1) / 3, numpy.int8(-5), numpy.complex64(0.1 - 2.5j),
+            numpy.clongdouble(0.1 - 2.5j), numpy.bool_(True),
+        ))  # fmt: skip
+    delivers_each(harness, Series(program, tuple(CallSpec(args=args, device=0) for args in calls * 2)))
 
 
 def _special(kind: str, turn: int) -> complex:
@@ -86,18 +107,23 @@ def _fixed(harness: Harness) -> SearchStrategy[Series]:
 def constants_and_offsets(harness: Harness, series: Series) -> None:
     """A constant arrives as its type holds it, and an address moved within its memory; further it is refused."""
     delivers_each(harness, series)
-    if Capability.WORKSPACE in harness.capabilities:
-        harness.once(_check_moved_alone)
+    harness.once(_check_moved_alone)
 
 
 def _check_moved_alone(harness: Harness) -> None:
     """Require that an address which is moved is that of each call's own memory, which nothing else points to."""
-    tensor = TensorParam("a", dtype("float32"), (Const(4),))
-    scratch = Workspace("w", dtype("float32"), (Const(4096),))
-    launch = KernelLaunch("k", (tensor, scratch.at(Const(1))), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    count = Symbol("count", min=0)
+    params = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("count", dtype("int32"), count)
     there = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
-    check_moving(harness, Scenario(program, CallSpec(args=(there,))))
+    output = TensorParam("o", dtype("float32"), (count,), access="write")
+    alone: list[Workspace | TensorParam] = [output]
+    if Capability.WORKSPACE in harness.capabilities:
+        alone.append(Workspace("w", dtype("float32"), (count,)))
+    for memory in alone:
+        launch = KernelLaunch("k", (params[0], memory.at(_ONE)), (_ONE,) * 3, (_ONE,) * 3)
+        outputs = (output,) if memory is output else ()
+        program = KernelProgram("p", Signature(params, outputs), (CODE,), (launch,))
+        check_moving(harness, Scenario(program, CallSpec(args=(there, 4096))))
 
 
 _COMPUTED = frozenset({Capability.FLOAT_EXPRESSIONS, Capability.DYNAMIC_SHAPES})
@@ -108,6 +134,20 @@ def float_expressions(harness: Harness, series: Series) -> None:
     """A floating-point expression is computed in doubles as it is written, rounded once, and finite, or refused."""
     delivers_each(harness, series)
     harness.once(_check_signs)
+    harness.once(_check_roots)
+
+
+def _check_roots(harness: Harness) -> None:
+    """Require that a root is rounded once, where a power, or a reciprocal root, is rounded otherwise."""
+    n = Symbol("n", min=0)
+    scalar, root = ScalarParam("n", dtype("int32"), n), sqrt(n).cast("float64")
+    program = KernelProgram(
+        "p", Signature((scalar,)), (CODE,), (KernelLaunch("k", (root,), (_ONE,) * 3, (_ONE,) * 3),)
+    )
+    delivers_each(harness, Series(program, tuple(CallSpec(args=(value,), device=0) for value in _ROOTS)))
+
+
+_ROOTS = (2921, 3, 5, 7, 2, 2**31 - 1)
 
 
 def _check_signs(harness: Harness) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,19 @@ from hypothesis import strategies as st
 from trunnion.contract.spec import Capability
 from trunnion.errors import DriverError, ProgramError, TrunnionError, VariableMismatchError
 from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.module_variable import ModuleVariable
+from trunnion.model.params import Signature
+from trunnion.model.program import KernelProgram
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import EVERY_WAY, ONE_WAY, law
 from trunnion.testing.machine import USED, synthetic_image
 from trunnion.testing.reference import expect
 from trunnion.testing.reference_variables import variable_bytes
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
+from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers, needing
 from trunnion.testing.symbols import variable_symbol
 from trunnion.testing.variable_contents import first_contents, noting_contents
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trunnion.contract.compiler import DeviceImage, ImageVariable
-    from trunnion.model.program import KernelProgram
     from trunnion.sim.trace import Launched
     from trunnion.testing.expected import CallSignature
     from trunnion.testing.harness import Harness
@@ -85,6 +92,23 @@ def contents(harness: Harness, scenario: Scenario) -> None:
                 )
                 held |= _overwritten(harness, program, observed.launches)
                 loaded.preload(device)
+    harness.once(_check_long)
+
+
+def _check_long(harness: Harness) -> None:
+    """Require that a variable of many bytes holds each of those that the program says."""
+    text = random.Random(0).randbytes(_LONG)  # noqa: S311 - bytes that are unlike each other
+    variable = ModuleVariable("v", dtype("uint8"), (_LONG,), text)
+    launch = KernelLaunch("k", (), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature(()), (CODE,), (launch,), variables=(variable,))
+    with harness.loaded(program) as loaded, noting_contents(harness, program) as seen:
+        _, observed = harness.call(loaded, CallSpec(args=(), device=0))
+        harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+        same = seen == [dict(first_contents(program))]
+        harness.require(same, f"a variable of {_LONG} bytes does not hold what the program says")
+
+
+_LONG = (1 << 17) + 5
 
 
 def _overwritten(harness: Harness, program: KernelProgram, launches: Sequence[Launched]) -> dict[str, bytes]:
