@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion.errors import ProgramError, UnboundSymbolError
+from trunnion.errors import ProgramError, TensorMapError, UnboundSymbolError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Const, Expr, Slot, Symbol, ceildiv, lt, symbols
@@ -18,6 +18,7 @@ from trunnion.model.plan import (
     ValueCheck,
 )
 from trunnion.model.tensormap.fields import Im2colFields, TiledFields
+from trunnion.testing.arithmetic import evaluate
 
 if TYPE_CHECKING:
     from trunnion.model.tensormap import Im2colTensorMap
@@ -316,3 +317,19 @@ def test_alignment_defaults_to_the_element() -> None:
     plan = p.build().plan()
     assert [tensor.alignment for tensor in plan.tensors] == [4, 64]
     assert plan.launches[0].grid == (Const(4), Const(1), Const(1))
+
+
+@pytest.mark.parametrize(("word", "steps"), [("16U4_ALIGN8B", (65, 63, 1)), ("16U6_ALIGN16B", (129, 43))])
+def test_a_stride_of_packed_elements_is_whole_bytes(word: str, steps: tuple[int, ...]) -> None:
+    p = builder()
+    memory = p.input("a", "uint8", (64, 256))
+    step = p.scalar("s", "int32", Symbol("s", min=0)).symbol
+    for wrong in steps:
+        with pytest.raises(TensorMapError, match="each stride"):
+            memory.tiled((1, 128), dtype=word, shape=(2, 128), strides=(wrong, 1))
+    bits = {"16U4_ALIGN8B": 4, "16U6_ALIGN16B": 6}[word]
+    assert step is not None
+    (stride,) = memory.tiled((1, 128), dtype=word, shape=(2, 128), strides=(step, 1)).byte_strides()
+    told = [evaluate(stride, {"s": value}, lambda _: 0) for value in (*steps, 128)]
+    assert all(one % 16 for one in told[:-1])
+    assert told[-1] == 128 * bits // 8

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Slots", "map_identity", "plan_map", "plan_moved", "plan_view", "plan_window"]
 
-_BITS_OF_BYTE = 8
-
 
 @dataclass(frozen=True, slots=True)
 class Slots:
@@ -69,8 +67,7 @@ def map_identity(tensor_map: TensorMap) -> tuple[object, ...]:
 
 def plan_map(index: int, tensor_map: TensorMap, readers: tuple[int, ...], slots: Slots) -> Encode:
     """Return the encoding of a map: the one place where tensor order becomes the driver's."""
-    memory, bits = tensor_map.tensor, tensor_map.element_bits
-    steps = tuple(reversed(tensor_map.layout()))
+    memory = tensor_map.tensor
     limit = None if tensor_map.within_by_nature else slots.expr(_span_bytes(memory))
     return Encode(
         index=index,
@@ -79,17 +76,10 @@ def plan_map(index: int, tensor_map: TensorMap, readers: tuple[int, ...], slots:
         offset_bytes=slots.expr(tensor_map.element_offset * memory.dtype.itemsize),
         limit_bytes=limit,
         dims=slots.exprs(reversed(tensor_map.extents)),
-        strides=slots.exprs(_bytes(step, bits) for step in steps[1:]),
-        innermost_stride=slots.expr(steps[0]),
+        strides=slots.exprs(tensor_map.byte_strides()),
+        innermost_stride=slots.expr(tensor_map.layout()[-1]),
         readers=readers,
     )
-
-
-def _bytes(step: Expr, bits: int) -> Expr:
-    """Return a stride in bytes; of elements that are no whole bytes, the author's stride spans whole ones."""
-    if bits % _BITS_OF_BYTE == 0:
-        return step * (bits // _BITS_OF_BYTE)
-    return step * bits // _BITS_OF_BYTE
 
 
 def plan_window(window: AccessPolicyWindow, slots: Slots) -> PlannedWindow:

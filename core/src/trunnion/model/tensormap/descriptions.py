@@ -14,7 +14,7 @@ from trunnion.errors import ProgramError, TensorMapError, shorten
 from trunnion.messages import spelled
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.enums import DriverEnum, member
-from trunnion.model.expr import Const, Expr, as_expr
+from trunnion.model.expr import Const, Expr, as_expr, select
 from trunnion.model.fields import instance, integer, members, place, text
 from trunnion.model.memory import Memory, exprs
 from trunnion.model.tensormap.rules import Im2colFields, TiledFields, broken_rules
@@ -237,16 +237,34 @@ class TensorMap(ABC):
         """Return elements between neighbours along each dimension, outermost first, with the default filled in."""
         return self.tensor.steps() if self.strides is None else self.strides
 
-    def _shared_fields(self) -> dict[str, Any]:
+    def byte_strides(self) -> tuple[Expr, ...]:
+        """Return bytes between neighbours along each dimension but the innermost, innermost first.
+
+        A stride of packed elements that is no whole number of bytes becomes an odd number next to it: that is no
+        multiple of 16, so a rule refuses it, where the bytes rounded down might be one.
+        """
         bits = self.element_bits
-        steps = [_known(step) for step in reversed(self.layout())]
+        steps = tuple(reversed(self.layout()))[1:]
+        if bits % _BITS_OF_BYTE == 0:
+            return tuple(step * (bits // _BITS_OF_BYTE) for step in steps)
+        return tuple(
+            select(
+                step * bits % _BITS_OF_BYTE,
+                step * bits // (2 * _BITS_OF_BYTE) * 2 + 1,
+                step * bits // _BITS_OF_BYTE,
+            )
+            for step in steps
+        )
+
+    def _shared_fields(self) -> dict[str, Any]:
+        innermost = self.layout()[-1:]
         return {
             "address": None,
-            "element_bits": bits,
+            "element_bits": self.element_bits,
             "data_type": self.data_type_code,
             "dims": tuple(_known(extent) for extent in reversed(self.extents)),
-            "strides": tuple(None if step is None else step * bits // 8 for step in steps[1:]),
-            "innermost_stride": steps[0] if steps else None,
+            "strides": tuple(map(_known, self.byte_strides())),
+            "innermost_stride": _known(innermost[0]) if innermost else None,
             "element_strides": tuple(reversed(self.element_steps())),
             "interleave": self.interleave.code,
             "swizzle": self.swizzle.code,
