@@ -153,6 +153,8 @@ class LoadedProgram(ABC):
 
         Raises
         ------
+        ArgumentError
+            If there is no such device; its argument is called ``"device"``.
         DeviceRequirementError
             If the device is too small for the program, or the driver too old.
         DriverError
