@@ -63,23 +63,14 @@ def check_given(
 ) -> None:
     """Make a call on tensors that are there, and compare it with the oracle's word.
 
+    Further parameters and errors are those of `check_call`.
+
     Parameters
     ----------
-    harness
-        The backend.
     program
         What is called.
     given
         What it is called with.
-    loaded
-        The program, loaded.
-    first
-        See `check_call`.
-
-    Raises
-    ------
-    LawViolation
-        If anything differs.
     """
     facts, observed = harness.call_with(loaded, given)
     expected = expect(program, facts)
@@ -92,17 +83,7 @@ def check_given(
 def check_moving(harness: Harness, scenario: Scenario) -> None:
     """Make a call several times on the same tensors, each time where other memory is free, and compare each.
 
-    Parameters
-    ----------
-    harness
-        The backend.
-    scenario
-        The program and the call.
-
-    Raises
-    ------
-    LawViolation
-        If anything differs.
+    Parameters and errors are those of `check_call`.
     """
     kept, given = [], harness.given(scenario.call)
     with harness.loaded(scenario.program) as loaded:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
 
 __all__ = [
+    "AHEAD",
     "BASE_ALIGNMENT",
     "CallSpec",
     "Scenario",
@@ -38,6 +39,10 @@ __all__ = [
 
 BASE_ALIGNMENT = 1 << 16
 """What the first byte of a tensor's storage is a multiple of: the greatest alignment that is drawn for any."""
+
+AHEAD = 1 << 20
+"""Bytes ahead of a tensor in too short a storage: at such an address no good one lies. How long a storage is need not
+be asked again where the address is known and calls are alike: see "What is checked" in docs/launching.md."""
 
 _LARGEST = 12
 

@@ -36,6 +36,7 @@ from trunnion.testing.strategies import (
     scenarios,
 )
 from trunnion.testing.strategies.breakage import may_be_imaginary
+from trunnion.testing.strategies.calls import AHEAD
 from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.limits import narrow_operations, operations
 from trunnion.testing.strategies.programs import CODE
@@ -95,7 +96,7 @@ def _check_packed(harness: Harness) -> None:
     program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
     good = TensorSpec(dtype="float4_e2m1fn_x2", shape=(32,), strides=(1,))
     with harness.loaded(program) as loaded:
-        for spec in (good, good, replace(good, short=True, offset=_AHEAD)):
+        for spec in (good, good, replace(good, short=True, offset=AHEAD)):
             check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)
 
 
@@ -168,7 +169,7 @@ def _check_many_addresses(harness: Harness) -> None:
         views = [whole[start : start + 4] for start in range(0, 16 * _ADDRESSES, 16)]
         observed = observe(harness, lambda: [loaded.entry(view) for view in views])
         harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
-        for spec in (good, replace(good, offset=1), replace(good, short=True, offset=_AHEAD)):
+        for spec in (good, replace(good, offset=1), replace(good, short=True, offset=AHEAD)):
             check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)
 
 
@@ -179,9 +180,6 @@ def _own(tensor: Any) -> Any:
     made.__dict__.update(tensor.__dict__)
     return made
 
-
-_AHEAD = 1 << 20
-"""Elements ahead of a tensor in too short a storage: at such an address no good one lies."""
 
 _MANY = 33
 _APART = 11

@@ -26,6 +26,7 @@ from trunnion.testing.machine import synthetic_image, untouched
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
+from trunnion.testing.strategies.calls import AHEAD
 from trunnion.testing.strategies.described_maps import described_maps
 from trunnion.testing.strategies.limits import (
     Series,
@@ -225,11 +226,6 @@ def alignments(harness: Harness, series: Series) -> None:
     _check_aligned_block(harness, output.alignment)
 
 
-_AHEAD = 1 << 20
-"""Bytes ahead of a destination: no good one lies at such an address. How long a storage is need not be asked again
-where the address is known and calls are alike: see "What is checked" in docs/launching.md."""
-
-
 def _check_next_destinations(harness: Harness, series: Series) -> None:
     """Require that a destination that looks as the last one did is refused in too short a storage, or less aligned."""
     (output,) = series.program.signature.outputs
@@ -237,8 +233,8 @@ def _check_next_destinations(harness: Harness, series: Series) -> None:
     assert isinstance(good, TensorSpec)
     size, alignment = output.dtype.itemsize, output.alignment or output.dtype.itemsize
     aligned = replace(good, dtype=output.dtype.name, offset=0)
-    short = replace(aligned, short=True, offset=_AHEAD // size)
-    shifted = replace(aligned, offset=(_AHEAD + alignment // 2) // size)
+    short = replace(aligned, short=True, offset=AHEAD // size)
+    shifted = replace(aligned, offset=(AHEAD + alignment // 2) // size)
     with harness.loaded(series.program) as loaded:
         for wrong in (short, *([shifted] if alignment > size else [])):
             for out in (aligned, wrong):
