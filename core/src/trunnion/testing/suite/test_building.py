@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
+from trunnion.contract.spec import Capability
 from trunnion.errors import (
     ArtifactError,
     CorruptArtifactError,
+    DeviceRequirementError,
     DriverError,
     ParameterMismatchError,
     ProgramError,
@@ -24,7 +26,11 @@ from trunnion.errors import (
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.image.match import match_launches
 from trunnion.messages import shorten
-from trunnion.model.expr import Const
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.driverless import built_without_a_driver, files_of
 from trunnion.testing.expected import Refused
@@ -33,6 +39,7 @@ from trunnion.testing.laws import ONE_WAY, law
 from trunnion.testing.machine import synthetic_image
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, programs, scenarios
+from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_faults import unloading_all
 from trunnion.testing.ways import taken_up
 
@@ -40,10 +47,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
-    from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
+
+
+_BEYOND = 300 << 10
+"""Bytes of shared memory that no device allows a block."""
+
+
+def _check_beyond_every_device(harness: Harness) -> None:
+    """Require that a build refuses what no device of the target can do, unless calls decide whether it is asked for."""
+    one, flag = (Const(1),) * 3, Symbol("flag", max=1)
+    scalar = ScalarParam("flag", dtype("int32"), flag)
+    conditional = Capability.CONDITIONAL_LAUNCH in harness.capabilities
+    for when in (
+        (None, flag) if conditional and Capability.DYNAMIC_SHAPES in harness.capabilities else (None,)
+    ):
+        launch = KernelLaunch("k", (), one, one, dynamic_smem_bytes=Const(_BEYOND), when=when)
+        program = KernelProgram("p", Signature((scalar,) if when is not None else ()), (CODE,), (launch,))
+        try:
+            match_launches(program.plan(), synthetic_image(program))
+        except DeviceRequirementError:
+            harness.require(when is None, "what only some calls ask for was refused at the build")
+        else:
+            harness.require(when is not None, f"{_BEYOND} bytes of shared memory were accepted at the build")
 
 
 def _with_parameters(image: DeviceImage, index: int, parameters: tuple[ImageParameter, ...]) -> DeviceImage:
@@ -71,9 +99,11 @@ def _bounded(image: DeviceImage, index: int, **bounds: Any) -> DeviceImage:
 def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
     """A kernel that takes other parameters than the program passes is refused at the build, by kernel and ordinal.
 
-    One that was compiled for another block, for fewer threads or for another cluster is refused by the launch's field.
+    One that was compiled for another block, for fewer threads or for another cluster is refused by the launch's field,
+    and so is what every call would ask of a device of its target, and none has.
     One whose tensor maps lie at multiples of 128 bytes, as CUDA 13 aligns them, takes what the program passes.
     """
+    harness.once(_check_beyond_every_device)
     program = example[0].program
     image = synthetic_image(program)
     wide = synthetic_image(program, map_alignment=128)

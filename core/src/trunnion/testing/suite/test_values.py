@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
-from trunnion.errors import ArgumentError, UnboundSymbolError
+from trunnion.errors import ArgumentError, ProgramError, UnboundSymbolError
+from trunnion.model.constant import const
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
 from trunnion.model.float_expr import real, sqrt
@@ -21,6 +22,7 @@ from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
+from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.comparison import check_call, check_moving, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
@@ -108,6 +110,28 @@ def constants_and_offsets(harness: Harness, series: Series) -> None:
     """A constant arrives as its type holds it, and an address moved within its memory; further it is refused."""
     delivers_each(harness, series)
     harness.once(_check_moved_alone)
+    harness.once(_check_too_large)
+
+
+def _check_too_large(harness: Harness) -> None:
+    """Require that a constant is none that its type does not hold, an integer that is one beyond it among them."""
+    kinds = ("int8", "uint8", "int32", "uint32", "int64", "uint64")
+    wrong = [
+        (kind, end) for kind in kinds for end in (integer_range(kind)[0] - 1, integer_range(kind)[1] + 1)
+    ]
+    for kind, value in (
+        *wrong,
+        ("int32", 1.0),
+        ("int32", True),
+        ("bool", 1),
+        ("float32", "1"),
+        ("float16", 65520.0),
+    ):
+        try:
+            const(value, kind)  # type: ignore[arg-type]  # wrong kinds of numbers among them
+        except ProgramError:
+            continue
+        harness.violation(f"{value!r} is taken for a constant {kind}")
 
 
 def _check_moved_alone(harness: Harness) -> None:
