@@ -69,6 +69,16 @@ class Controls:
             yield
 
     @contextmanager
+    def reusing_handles(self) -> Iterator[None]:
+        """Have the handles of what is unloaded given again, the last first, until the block ends: as drivers do."""
+        state = self._state
+        before, state.freed = state.freed, []
+        try:
+            yield
+        finally:
+            state.freed = before
+
+    @contextmanager
     def fault(
         self,
         call: str,

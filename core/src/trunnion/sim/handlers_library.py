@@ -155,9 +155,9 @@ def _unload(call: Call, handle: int | None) -> None:
         call.state.captures.check_unsafe(call.state.thread(), "cuLibraryUnload")
         for kernel in library.kernels.values():
             for function in kernel.functions.values():
-                call.state.handled.pop(function.handle, None)
-            call.state.handled.pop(kernel.handle, None)
-        call.state.handled.pop(library.handle, None)
+                call.state.remove(function)
+            call.state.remove(kernel)
+        call.state.remove(library)
         library.variables.clear()
     call.state.trace.add(LibraryUnloaded(library.handle))
 

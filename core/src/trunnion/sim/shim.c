@@ -227,6 +227,11 @@ EXPORT uint64_t trunnion_sim_thread(void) {
   return serial;
 }
 
+static _Thread_local int32_t holding;
+
+/* Whether the calling thread held Python's lock when it last called the driver. */
+EXPORT int32_t trunnion_sim_holds_lock(void) { return holding; }
+
 static void* argument_of(char kind, va_list* given) {
   if (kind == 'I') return PyLong_FromLongLong(va_arg(*given, int32_t));
   if (kind == 'U') return PyLong_FromUnsignedLongLong(va_arg(*given, uint32_t));
@@ -278,6 +283,7 @@ struct answers {
 static int32_t forward(void** slot, struct answers answers, const char* signature, ...) {
   if (__atomic_load_n(slot, __ATOMIC_ACQUIRE) == NULL) return answers.unregistered;
   const int locked = PyGILState_Ensure();
+  holding = locked == 0; /* PyGILState_LOCKED: it was held */
   void *handler = *slot, *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback); /* of whoever calls, on whose behalf this runs */
   if (handler != NULL) Py_IncRef(handler);

@@ -109,6 +109,7 @@ class Shim:
         self._thread = library.trunnion_sim_thread
         self._thread.restype = ctypes.c_uint64
         self._thread.argtypes = ()
+        self._holds_lock = library.trunnion_sim_holds_lock
         self.entries = _read_entries(library, "trunnion_sim_entries")
         self.exchange = _read_entries(library, "trunnion_sim_exchange")
         self.allocator = ctypes.cast(library.trunnion_sim_allocate, ctypes.c_void_p).value
@@ -121,6 +122,10 @@ class Shim:
     def thread(self) -> int:
         """Return a number that names the calling thread and that no other thread of the process has or had."""
         return int(self._thread())
+
+    def holds_lock(self) -> bool:
+        """Whether the calling thread held Python's lock when it last called the driver."""
+        return bool(self._holds_lock())
 
     def register(self, entry: Entry, handler: Callable[..., int]) -> None:
         """Forward an entry point to ``handler``, which gets plain integers (None for a null pointer).

@@ -53,6 +53,10 @@ class SimulatedDriver(Controls):
         self._driver = Driver(shim, self._state)
         self._driver.connect()
 
+    def holds_lock(self) -> bool:
+        """Whether the calling thread held Python's lock when it last called the driver."""
+        return self._shim.holds_lock()
+
     @property
     def shim(self) -> Shim:
         """The loaded shim."""

@@ -65,6 +65,8 @@ class DriverState:
         calls: Collection[str] = (),
     ) -> None:
         self._handles = itertools.count(_FIRST_HANDLE, _HANDLE_STEP)
+        self.freed: list[int] | None = None
+        """The handles that were given back, to be given again, the last first; None: none is given again."""
         self.devices = tuple(Device(ordinal, arch) for ordinal, arch in enumerate(archs))
         self.driver_version = driver_version
         self._initialized_in = 0
@@ -109,8 +111,13 @@ class DriverState:
         self._initialized_in = os.getpid()
 
     def new_handle(self) -> int:
-        """Return a handle that was never used."""
-        return next(self._handles)
+        """Return a handle that is not in use."""
+        return self.freed.pop() if self.freed else next(self._handles)
+
+    def remove(self, thing: Handled) -> None:
+        """Make a thing unreachable, and its handle free."""
+        if self.handled.pop(thing.handle, None) is not None and self.freed is not None:
+            self.freed.append(thing.handle)
 
     def add(self, thing: Handled) -> None:
         """Make a thing reachable by its handle."""

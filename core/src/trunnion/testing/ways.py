@@ -212,11 +212,17 @@ def _entered(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Obser
 
 
 def _written(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed:
-    """Make the call with the objects that people have: one of two kinds of streams, a device; a list of tensors."""
+    """Make the call with the objects that people have: a stream, a device, of two kinds each; a list of tensors."""
     kind = "cuda" if harness.machine.runtime.only_device is None else "cpu"
-    device = None if given.device is None else kind if kind == "cpu" else f"{kind}:{given.device}"
-    kinds = (_Stream, harness.machine.stream_object)
-    stream = None if given.stream is None else kinds[harness.made["written"] % 2](given.stream)
+    device: Any = None if given.device is None else kind if kind == "cpu" else f"{kind}:{given.device}"
+    turn = harness.made["written"] % 2
+    stream: Any = (
+        None if given.stream is None else (_Stream, harness.machine.stream_object)[turn](given.stream)
+    )
+    if turn and device is not None:
+        import torch  # noqa: PLC0415 - devices are torch's, in the simulator too
+
+        device = torch.device(device)
     call = functools.partial(loaded.entry, *given.args, out=given.out, stream=stream, device=device)
     return observe(harness, call, given_out=given.out)
 

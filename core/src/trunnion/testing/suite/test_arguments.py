@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 from dataclasses import replace
 from functools import partial
@@ -68,6 +69,7 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
     """
     harness.once(_check_many)
     harness.once(_check_packed)
+    harness.once(_check_layouts)
     harness.once(_check_alignments)
     harness.once(_check_classes)
     harness.once(_check_sparse)
@@ -98,6 +100,28 @@ def _check_packed(harness: Harness) -> None:
     with harness.loaded(program) as loaded:
         for spec in (good, good, replace(good, short=True, offset=AHEAD)):
             check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)
+
+
+def _check_layouts(harness: Harness) -> None:
+    """Require that rows which lie too close are refused as those too far apart, but where there is no element."""
+    shape = (Const(4), Const(3))
+    tensor = TensorParam("a", dtype("float32"), shape)
+    output = TensorParam("b", dtype("float32"), shape, access="write")
+    launch = KernelLaunch("k", (tensor, output), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,), (output,)), (CODE,), (launch,))
+    empty = TensorParam("a", dtype("float32"), (Const(4), Const(0)))
+    without = KernelProgram(
+        "p", Signature((empty,)), (CODE,), (KernelLaunch("k", (empty,), (_ONE,) * 3, (_ONE,) * 3),)
+    )
+    good = TensorSpec(dtype="float32", shape=(4, 3), strides=(3, 1))
+    with harness.loaded(program) as loaded, harness.loaded(without) as loaded_without:
+        for strides in ((3, 1), (0, 1), (2, 1), (3, 0), (1, 4), (6, 2), (4, 1)):
+            spec = replace(good, strides=strides)
+            for call in (CallSpec(args=(spec,)), CallSpec(args=(good,), out=(spec,))):
+                check_call(harness, Scenario(program, call), loaded, first=False)
+        for strides in ((1, 1), (0, 1), (16, 1), (16, 3), (0, 0)):
+            spec = replace(good, shape=(4, 0), strides=strides)
+            check_call(harness, Scenario(without, CallSpec(args=(spec,))), loaded_without, first=False)
 
 
 def _check_alignments(harness: Harness) -> None:
@@ -198,7 +222,12 @@ def _check_many(harness: Harness) -> None:
     there = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
     right = [there if isinstance(param, TensorParam) else 1 for param in params]
     with harness.loaded(program) as loaded:
-        check_call(harness, Scenario(program, CallSpec(args=tuple(right))), loaded)
+        given = harness.given(CallSpec(args=tuple(right)))
+        for _ in range(4):
+            check_given(harness, program, replace(given, args=list(given.args)), loaded, first=False)
+        for place in (0, len(right) - 2):  # the first tensor, and the last
+            others = [*given.args[:place], *harness.arguments((there,)), *given.args[place + 1 :]]
+            check_given(harness, program, replace(given, args=others), loaded, first=False)
         for place in (0, 1, _MANY // 2, len(right) - 2, len(right) - 1):
             for wrong in (None, replace(there, dtype="int32"), replace(there, shape=(2,))):
                 args = (*right[:place], wrong, *right[place + 1 :])
@@ -361,6 +390,7 @@ def named_arguments(harness: Harness, example: tuple[Scenario, int, tuple[str, .
             harness.require(first.error is None, f"a good call was refused: {first.error!r}")
             BoundCall(held[0], facts, first, expected).check(harness, program)
     harness.once(_check_one_by_name)
+    harness.once(_check_words_by_name)
 
 
 def _check_one_by_name(harness: Harness) -> None:
@@ -376,6 +406,28 @@ def _check_one_by_name(harness: Harness) -> None:
         observed = observe(harness, partial(loaded.entry, only=argument))
         check_expected(harness, program, facts, (expected, observed))
         _check_named(harness, partial(loaded.entry, argument, only=argument), "only")
+
+
+def _check_words_by_name(harness: Harness) -> None:
+    """Require that a call which names its arguments says the other words as well, in any order."""
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    output = TensorParam("b", dtype("float32"), (Const(4),), access="write")
+    launch = KernelLaunch("k", (tensor, output), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,), (output,)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    given = harness.given(CallSpec(args=(spec,), out=(spec,)), stream=harness.simulator.new_stream(0))
+    facts, out = harness.facts(given.args, out=given.out), given.out or []
+    expected = expect(program, facts)
+    assert isinstance(expected, Expected), expected
+    said = {"a": given.args[0], "out": tuple(out), "stream": given.stream, "device": 0}
+    with harness.loaded(program) as loaded:
+        for order in itertools.permutations(said):
+            call = partial(loaded.entry, **{word: said[word] for word in order})
+            observed = observe(harness, call, given_out=out)
+            check_expected(harness, program, facts, (expected, observed), first=False)
+            seen = [one.stream for one in observed.launches]
+            harness.require(seen == [given.stream], f"launched on {seen}, expected {given.stream}")
+            harness.require(observed.result is out[0], "the returned tensor is not the given one")
 
 
 def _misnamed(

@@ -19,7 +19,7 @@ from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.module_variable import ModuleVariable
-from trunnion.model.params import Signature
+from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Allocated, MemoryCopied
@@ -28,7 +28,7 @@ from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
 from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.reference import expect
-from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, programs
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
@@ -312,7 +312,8 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
     """Calls of one program in two threads at once each receive their own parameters, stream and tensors.
 
     Where each of them would wait for the other to load it, one at least is told so by a `LifecycleError`. Where none
-    waits for itself none is, be there a third. What the driver refuses in one takes nothing back of the other's.
+    waits for itself none is, be there a third. What the driver refuses in one takes nothing back of the other's. While
+    the driver may wait for a device no thread holds Python's lock.
     """
     if overlap.place == _CROSSED:
         _check_crossed(harness, overlap)
@@ -322,6 +323,36 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
         _check_refused_at_once(harness, overlap)
     if Capability.MODULE_VARIABLES in harness.capabilities:
         harness.once(_check_contents_at_once)
+    harness.once(_check_lock)
+
+
+_MAY_WAIT: Final = ("cuLaunchKernel", "cuLaunchKernelEx", "cuCtxSynchronize", "cuStreamSynchronize")
+"""Calls in which a driver may wait for a device."""
+
+
+def _check_lock(harness: Harness) -> None:
+    """Require that a thread has given Python's lock up where the driver may wait: who ends that wait may need it."""
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    launch = KernelLaunch("k", (tensor,), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
+    held: set[str] = set()
+
+    def note(name: str, proceed: Callable[..., None], *arguments: Any) -> None:
+        if harness.simulator.holds_lock():
+            held.add(name)
+        proceed(*arguments)
+
+    with ExitStack() as until:
+        for name in _MAY_WAIT:
+            until.enter_context(harness.simulator.intercept(name, functools.partial(note, name)))
+        with harness.loaded(program) as loaded:
+            for _ in range(4):  # the later ones by what was found out of the first
+                loaded.entry(*given.args)
+            bound = given.bind(loaded)
+            bound()
+            bound()
+    harness.require(not held, f"Python's lock was held in {sorted(held)}")
 
 
 def _check_contents_at_once(harness: Harness) -> None:

@@ -216,6 +216,19 @@ def every_device(harness: Harness, example: tuple[Scenario, int | None, CaptureM
             harness.require(got == {expected.device} == {device}, f"launched on {got}, expected {device}")
     if frozenset({Capability.CONDITIONAL_LAUNCH, Capability.DYNAMIC_SHAPES}) <= harness.capabilities:
         harness.once(_check_condition)
+    harness.once(_check_current_device)
+
+
+def _check_current_device(harness: Harness) -> None:
+    """Require that a device of no number is the thread's current one, where no tensor tells one."""
+    number = ScalarParam("n", dtype("int32"))
+    program = KernelProgram("p", Signature((number,)), (CODE,), (KernelLaunch("k", (number,), _ONE, _ONE),))
+    with harness.loaded(program) as loaded:
+        for device in (1, 0, 1):
+            with harness.simulator.current(device):
+                observed = observe(harness, partial(loaded.entry, 7, device=harness.machine.kind))
+            got = [launch.device for launch in observed.launches]
+            harness.require(got == [device], f"launched on {got}, expected {device}: {observed.error!r}")
 
 
 _MUCH = 100 << 10

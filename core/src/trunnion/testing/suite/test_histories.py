@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.program import KernelProgram
 from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded, LimitSet, Synchronized
 from trunnion.testing.acts import ACTS, Life
 from trunnion.testing.changes import CHANGES, NUMBERS, changes_of
+from trunnion.testing.comparison import check_given
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import PlantedFault
 from trunnion.testing.history import Bench, History, Step
@@ -25,6 +31,7 @@ from trunnion.testing.interruption import InterruptedRuntime, interrupting, is_o
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
+from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.histories import (
     history_programs,
@@ -32,6 +39,7 @@ from trunnion.testing.strategies.histories import (
     plain_program,
     sized_program,
 )
+from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import LOADS
 
@@ -40,7 +48,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from trunnion.contract.adapter import LoadedProgram
-    from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
 
@@ -73,6 +80,23 @@ def _differences(draw: st.DrawFn, harness: Harness) -> History:
 def one_difference(harness: Harness, history: History) -> None:
     """A call that differs in one thing from the calls before receives that thing, and the call after it the old one."""
     _differ(harness, history)
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_last_dimension)
+
+
+def _check_last_dimension(harness: Harness) -> None:
+    """Require the same of the last extent and stride of a tensor of many dimensions, over the same memory."""
+    n = Symbol("n", min=1)
+    tensor = TensorParam("a", dtype("float32"), (*map(Const, (1, 1, 2, 1, 2)), n))
+    launch = KernelLaunch("k", (tensor, n), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(64,), strides=(1,)),)))
+    (memory,) = given.args
+    with harness.loaded(program) as loaded:
+        for count, step in (*((3, 1),) * 4, (2, 1), (3, 1), (3, 2), (3, 1), (5, 1)):
+            strides = tuple(step * count * rows for rows in (4, 4, 2, 2, 1))
+            view = memory.as_strided((1, 1, 2, 1, 2, count), (*strides, step))
+            check_given(harness, program, replace(given, args=[view]), loaded, first=False)
 
 
 def _differ(harness: Harness, history: History) -> None:

@@ -16,7 +16,7 @@ from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
@@ -27,7 +27,7 @@ from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect, kernel_of
 from trunnion.testing.repeatable import bind_call
-from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
 from trunnion.testing.symbols import kernel_symbol
@@ -73,6 +73,21 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     gc.collect()
     told = "; ".join(going_on({"a bound call of a closed program": bound.launch}))
     harness.require(not told and not harness.observed_launches(), told)
+    harness.once(_check_handles_again)
+
+
+def _check_handles_again(harness: Harness) -> None:
+    """Require that nothing of a closed program is taken for another's to which the driver gives the same handles."""
+    tensor, number = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("n", dtype("int32"))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    with harness.simulator.reusing_handles():
+        for params, args in (((tensor,), (spec,)), ((tensor, number), (spec, 7)), ((number,), (7,))):
+            launch = KernelLaunch("k", params, (Const(1),) * 3, (Const(1),) * 3)
+            program = KernelProgram("p", Signature(params), (CODE,), (launch,))
+            scenario = Scenario(program, CallSpec(args=args, device=0))
+            with harness.loaded(program) as loaded:
+                check_call(harness, scenario, loaded)
+                check_call(harness, scenario, loaded, first=False)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_closed_first)
 

@@ -50,6 +50,21 @@ def maps_arrive(harness: Harness, scenario: Scenario) -> None:
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
     harness.once(_check_told_apart)
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_outermost)
+
+
+def _check_outermost(harness: Harness) -> None:
+    """Require that maps over the same memory which differ in their outermost extent alone are two."""
+    tensor = TensorParam("a", dtype("float16"), (Symbol("n", min=1), Const(2), Const(64)))
+    launch = KernelLaunch("k", (tensor.tiled((1, 1, 16)),), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float16", shape=(4, 2, 64), strides=(128, 64, 1))
+    given = harness.given(CallSpec(args=(spec,)))
+    (memory,) = given.args
+    with harness.loaded(program) as loaded:
+        for count in (4, 4, 2, 4, 3):
+            check_given(harness, program, replace(given, args=[memory[:count]]), loaded, first=False)
 
 
 _UNLIKE: tuple[dict[str, Any], ...] = (

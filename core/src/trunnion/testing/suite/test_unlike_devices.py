@@ -419,18 +419,23 @@ def _check_packed(harness: Harness) -> None:
 
 
 def _check_packed_strides(harness: Harness, device: int) -> None:
-    """Require that rows of such elements which begin within a byte are refused."""
-    tensor, step = TensorParam("a", dtype("uint8"), (Const(8), Const(64))), Symbol("step", min=0)
-    layout = {"dtype": "16U4_ALIGN8B", "shape": (Const(2), Const(64)), "strides": (step, Const(1))}
+    """Require that rows of such elements which begin or end within a byte are refused."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(8), Const(64)))
+    step, extent = Symbol("step", min=0), Symbol("extent", min=1)
+    layout = {"dtype": "16U4_ALIGN8B", "shape": (Const(2), extent), "strides": (step, Const(1))}
     launch = KernelLaunch("k", (tensor.tiled((1, 64), **layout),), (Const(1),) * 3, (Const(1),) * 3)
-    signature = Signature((tensor, ScalarParam("step", dtype("int32"), step)))
+    numbers = (ScalarParam("step", dtype("int32"), step), ScalarParam("extent", dtype("int32"), extent))
+    signature = Signature((tensor, *numbers))
     program = KernelProgram("p", signature, (CODE,), (launch,))
     spec = TensorSpec(dtype="uint8", shape=(8, 64), strides=(64, 1), device=device)
     with harness.loaded(program, synthetic_image(program, Target("cuda", ARCHITECTURES[device]))) as loaded:
-        for given in (64, 65, 63, 96):
-            _, observed = harness.call(loaded, CallSpec(args=(spec, given)))
-            good = isinstance(observed.error, TensorMapError) if given % 2 else observed.error is None
-            harness.require(good, f"with {given} elements of four bits between rows: {observed.error!r}")
+        for given in ((64, 64), (65, 64), (63, 64), (96, 64), (96, 63), (96, 62)):
+            _, observed = harness.call(loaded, CallSpec(args=(spec, *given)))
+            odd = any(one % 2 for one in given)
+            good = isinstance(observed.error, TensorMapError) if odd else observed.error is None
+            harness.require(
+                good, f"with rows of elements of four bits, step and extent {given}: {observed.error!r}"
+            )
 
 
 def _check_newer(harness: Harness, newer: NewerMap, device: int) -> None:

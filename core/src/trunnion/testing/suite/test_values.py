@@ -80,6 +80,7 @@ def _check_classes(harness: Harness) -> None:
             numpy.float16(1 / 3), numpy.longdouble(1) / 3, numpy.int8(-5), numpy.complex64(0.1 - 2.5j),
             numpy.clongdouble(0.1 - 2.5j), numpy.bool_(True),
         ))  # fmt: skip
+        calls.append((*calls[-1][:-1], numpy.bool_(False)))
     delivers_each(harness, Series(program, tuple(CallSpec(args=args, device=0) for args in calls * 2)))
 
 

@@ -15,8 +15,8 @@ from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.module_variable import ModuleVariable
-from trunnion.model.params import Signature
+from trunnion.model.module_variable import CopyToVariable, ModuleVariable
+from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import EVERY_WAY, ONE_WAY, law
@@ -49,6 +49,24 @@ _KEPT = b"\x6b"
 def addresses_and_copies(harness: Harness, scenario: Scenario) -> None:
     """A variable arrives as its address, and is copied to just before the launches that follow, on their stream."""
     delivers(harness, scenario)
+    if Capability.MULTI_LAUNCH in harness.capabilities:
+        harness.once(_check_copied_between)
+
+
+def _check_copied_between(harness: Harness) -> None:
+    """Require that launches which are alike go before a copy, and behind it."""
+    variable, tensor = (
+        ModuleVariable("v", dtype("float32"), (4,)),
+        TensorParam("a", dtype("float32"), (Const(4),)),
+    )
+    launch = KernelLaunch("k", (tensor,), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram(
+        "p", Signature((tensor,)), (CODE,), (launch,) * 4, variables=(variable,),
+        copies=(CopyToVariable(variable, tensor, 2),),
+    )  # fmt: skip
+    delivers(
+        harness, Scenario(program, CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
+    )
 
 
 def _on(call: CallSpec, device: int) -> CallSpec:
