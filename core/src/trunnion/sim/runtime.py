@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trunnion.call_helper import HelpedRuntime, installed_helper
+from trunnion.sim.objects import LEGACY_STREAM
 from trunnion.sim.tensor import SimTensor, allocate
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class SimStream:
 
     @property
     def stream_id(self) -> int:
-        """The tensor library's own number, which no driver knows."""
-        return self.cuda_stream + 1
+        """The tensor library's own number, which may be the handle of another stream."""
+        return LEGACY_STREAM
 
 
 class SimRuntime(HelpedRuntime):

@@ -212,14 +212,13 @@ def _entered(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Obser
 
 
 def _written(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed:
-    """Make the call with the objects that people have: a stream, a device, of two kinds each; a list of tensors."""
+    """Make the call with the objects that people have: a stream, a device, of several kinds; a list of tensors."""
     kind = "cuda" if harness.machine.runtime.only_device is None else "cpu"
     device: Any = None if given.device is None else kind if kind == "cpu" else f"{kind}:{given.device}"
-    turn = harness.made["written"] % 2
-    stream: Any = (
-        None if given.stream is None else (_Stream, harness.machine.stream_object)[turn](given.stream)
-    )
-    if turn and device is not None:
+    turn = harness.made["written"]
+    kinds: Any = (_Stream, harness.machine.stream_object, _NamedStream)
+    stream = None if given.stream is None else kinds[turn % len(kinds)](given.stream)
+    if turn % 2 and device is not None:
         import torch  # noqa: PLC0415 - devices are torch's, in the simulator too
 
         device = torch.device(device)
@@ -236,6 +235,13 @@ class _Stream:
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return the protocol's version, and the handle (cuda.core, "CUDA stream protocol")."""
         return 0, self.handle
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedStream:
+    """A stream of a library that has not heard of the protocol."""
+
+    cuda_stream: int
 
 
 def _bound(
