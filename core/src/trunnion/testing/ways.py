@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from trunnion.sim.trace import Allocated
     from trunnion.testing.harness import Harness
 
-__all__ = ["CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture", "compiled_program", "taken_up"]
+__all__ = [
+    "CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture", "compiled_program", "stream_objects", "taken_up",
+]  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -216,14 +218,19 @@ def _written(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Obser
     kind = "cuda" if harness.machine.runtime.only_device is None else "cpu"
     device: Any = None if given.device is None else kind if kind == "cpu" else f"{kind}:{given.device}"
     turn = harness.made["written"]
-    kinds: Any = (_Stream, harness.machine.stream_object, _NamedStream)
-    stream = None if given.stream is None else kinds[turn % len(kinds)](given.stream)
+    objects = None if given.stream is None else stream_objects(harness, given.stream)
+    stream = None if objects is None else objects[turn % len(objects)]
     if turn % 2 and device is not None:
         import torch  # noqa: PLC0415 - devices are torch's, in the simulator too
 
         device = torch.device(device)
     call = functools.partial(loaded.entry, *given.args, out=given.out, stream=stream, device=device)
     return observe(harness, call, given_out=given.out)
+
+
+def stream_objects(harness: Harness, handle: int) -> tuple[Any, ...]:
+    """Return the objects of several libraries for one stream."""
+    return _Stream(handle), harness.machine.stream_object(handle), _NamedStream(handle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, scenarios
 from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.ways import stream_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,6 +110,19 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
             compare_allocations(harness, observed, handle)
     if Capability.WORKSPACE in harness.capabilities:
         harness.once(_check_workspace_alone)
+    harness.once(_check_stream_objects)
+
+
+def _check_stream_objects(harness: Harness) -> None:
+    """Require that a stream is as good as its handle, whichever library's object it is."""
+    number = ScalarParam("n", dtype("int32"))
+    program = KernelProgram("p", Signature((number,)), (CODE,), (KernelLaunch("k", (number,), _ONE, _ONE),))
+    handle = harness.simulator.new_stream(0)
+    with harness.loaded(program) as loaded:
+        for stream in (handle, *stream_objects(harness, handle) * 2):
+            observed = observe(harness, partial(loaded.entry, 7, stream=stream, device=0))
+            got = [launch.stream for launch in observed.launches]
+            harness.require(got == [handle], f"{stream}: launched on {got}: {observed.error!r}")
 
 
 def _check_workspace_alone(harness: Harness) -> None:
