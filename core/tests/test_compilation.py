@@ -13,7 +13,11 @@ import pytest
 
 import trunnion
 from trunnion import compilation
+from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.fitting import key_input
 from trunnion.artifacts.location import VARIABLE
+from trunnion.artifacts.manifest import MAX_MANIFEST_BYTES
+from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
 from trunnion.contract.compiler import DeviceCompiler
 from trunnion.contract.spec import CompilerSpec, Target
@@ -165,6 +169,30 @@ def test_what_was_built_of_something_else_is_not_what_is_asked_for(
     with pytest.warns(CorruptArtifactWarning, match="is not used: .* key"):
         assert compile_in(cache=behind) == asked
     assert compiler.compiled == 4
+
+
+LONG = {
+    "program": lambda made: made.files[PROGRAM_FILE].decode(),
+    "launcher": lambda made: made.files["launcher.py"].decode(),
+}
+
+
+@pytest.mark.parametrize("long", LONG)
+def test_what_is_long_is_kept_and_read_again(
+    compile_in, compiler, wrapper, store, long: str, tmp_path
+) -> None:
+    """Of a long input its digest is in the manifest, which is not read if it is too long itself."""
+    text = "x" * (MAX_MANIFEST_BYTES + 1)
+    if long == "launcher":
+        wrapper.version, wrapper.added = "", f"# {text}\n"
+    program = PROGRAM if long == "launcher" else replace(PROGRAM, code=(DeviceCode("acme", text),))
+    made = compile_in(program)
+    assert compile_in(program) == made
+    assert (compiler.compiled, kept(store)) == (1, 1)
+    made.save(tmp_path / "saved")
+    assert Artifact.open(tmp_path / "saved") == made
+    inputs = made.manifest.key_inputs
+    assert inputs[long] == key_input(inputs[long]) == key_input(LONG[long](made))
 
 
 @pytest.mark.parametrize("version", ["", "acme 1"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.default_store import default_store
-from trunnion.artifacts.fitting import BACKEND_INPUT, PROGRAM_INPUT, TARGET_INPUT
+from trunnion.artifacts.fitting import BACKEND_INPUT, PROGRAM_INPUT, TARGET_INPUT, key_input
 from trunnion.artifacts.manifest import MANIFEST_NAME, artifact_key
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore
@@ -426,10 +426,10 @@ class _Build:
         return artifact.keyed(inputs)
 
     def key_inputs(self) -> dict[str, str]:
-        """Everything that the artifact's bytes depend on."""
+        """Everything that the artifact's bytes depend on; of what is long, the digest."""
         job, request = self.job, self.request
         environment = job.device_compiler.environment(request)
-        return {
+        inputs = {
             **{f"environment {name}": value for name, value in environment.items()},
             PROGRAM_INPUT: self.known.text,
             **self._launcher_inputs(),
@@ -439,6 +439,7 @@ class _Build:
             BACKEND_INPUT: f"{job.backend.name} {job.adapter().fingerprint_for(request.target.kind)}",
             "compiler": f"{job.compiler.name} {job.device_compiler.fingerprint()}",
         }
+        return {name: key_input(value) for name, value in inputs.items()}
 
     def _launcher_inputs(self) -> dict[str, str]:
         """Return what tells how the launcher is made of the program: to write it takes as long as most of the rest."""

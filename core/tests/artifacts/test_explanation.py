@@ -11,6 +11,7 @@ import pytest
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.explanation import explain_key, program_name
+from trunnion.artifacts.fitting import MAX_INPUT_BYTES, key_input
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore
@@ -78,6 +79,15 @@ def test_the_nearest_is_of_the_same_program_then_of_its_name_then_of_the_fewest_
     later = keep({**INPUTS, "compiler": "3"})
     os.utime(store.root / "entries" / closer, (1, 1))
     assert nearest() == later
+
+
+def test_long_programs_without_a_name_are_not_called_alike(store, keep) -> None:
+    """Of a long program only the digest is in a key."""
+    long = {**INPUTS, "program": key_input("x" * (MAX_INPUT_BYTES + 1))}
+    keep({**INPUTS, "program": program("q")})
+    keep({**long, "target": "cpu", "compiler": "2"})
+    found = explain_key(store, {**INPUTS, "program": key_input("y" * (MAX_INPUT_BYTES + 1))})
+    assert [one.name for one in found.differences] == ["program"]
 
 
 def test_each_difference_is_told(store, keep) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from trunnion import ArtifactStore
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.fitting import MAX_INPUT_BYTES, key_input, misfit
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import CorruptArtifactWarning
@@ -47,6 +48,19 @@ OTHERS: dict[str, Callable[[Artifact], Artifact]] = {
 @pytest.fixture(params=OTHERS)
 def other(request: pytest.FixtureRequest, ours: Artifact) -> Artifact:
     return OTHERS[request.param](ours)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_of_a_long_program_the_digest_is_compared(make_artifact: Callable[..., Artifact], long: bool) -> None:
+    program = "x" * (MAX_INPUT_BYTES + long)
+    inputs = {"program": key_input(program)}
+    assert (inputs["program"] == program) is not long
+    built = make_artifact().including(PROGRAM_FILE, program.encode()).keyed(inputs)
+    assert not misfit(built, artifact_key(inputs))
+    for other in (program[1:], f"y{program[1:]}"):
+        another = built.including(PROGRAM_FILE, other.encode())
+        assert "another program" in misfit(another, artifact_key(inputs))
+    assert "another program" in misfit(make_artifact().keyed(inputs), artifact_key(inputs))
 
 
 def plant(artifact: Artifact, root: Path) -> ArtifactStore:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trunnion.artifacts.manifest import MAX_MANIFEST_BYTES, FileRecord, Manifest, artifact_key
 from trunnion.contract.compiler import ImageKernel, ImageParameter
-from trunnion.errors import CorruptArtifactError
+from trunnion.errors import ArtifactError, CorruptArtifactError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,6 +213,18 @@ def test_the_key_depends_on_every_name_and_value_and_on_no_order() -> None:
     ]
     assert len({artifact_key(inputs) for inputs in different}) == len(different)
     assert len(artifact_key({"\udc80": "\udc80"})) == 64
+
+
+def test_a_manifest_that_could_not_be_read_again_is_not_written() -> None:
+    inputs = {"": ""}
+    least = len(small(key_inputs=inputs, key=artifact_key(inputs)).to_json())
+    inputs = {"": "x" * (MAX_MANIFEST_BYTES - least)}
+    most = small(key_inputs=inputs, key=artifact_key(inputs))
+    assert Manifest.from_json(most.to_json()) == most
+    inputs = {"": f"{inputs['']}x"}
+    more = small(key_inputs=inputs, key=artifact_key(inputs))
+    with pytest.raises(ArtifactError, match=f"{MAX_MANIFEST_BYTES + 1} bytes, expected at most"):
+        more.to_json()
 
 
 def test_a_manifest_that_is_too_long_is_refused_before_it_is_read() -> None:

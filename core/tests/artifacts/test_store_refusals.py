@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion.artifacts.manifest import artifact_key
+from trunnion.artifacts.manifest import MAX_MANIFEST_BYTES, artifact_key
 from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
 from trunnion.storage.refusals import NotKeptWarning
 
@@ -64,6 +64,16 @@ def test_what_cannot_be_kept_is_built_all_the_same(
             assert store.get_or_build(KEY, lambda _: made) is made
     assert list((store.root / "staging").iterdir()) == []
     assert store.get_or_build(KEY, lambda _: made) == store.get(KEY) == made
+
+
+def test_what_could_not_be_read_again_is_built_and_not_kept(
+    store: ArtifactStore, make_artifact: MakeArtifact
+) -> None:
+    made = make_artifact(kernel="k" * MAX_MANIFEST_BYTES).keyed(INPUTS)
+    for _ in range(2):
+        with pytest.warns(NotKeptWarning, match=f"manifest.json of .* expected at most {MAX_MANIFEST_BYTES}"):
+            assert store.get_or_build(KEY, lambda _: made) is made
+    assert store.entries() == []
 
 
 @contextmanager

@@ -192,7 +192,13 @@ class Artifact:
             return False
 
     def write(self, staging: Path) -> None:
-        """Write the files into an existing, empty directory that nobody reads yet."""
+        """Write the files into an existing, empty directory that nobody reads yet.
+
+        Raises
+        ------
+        ArtifactError
+            If its manifest is too long to be read again.
+        """
         staging.chmod(_DIRECTORY_MODE)
         for name, data in {**self.files, MANIFEST_NAME: self.manifest.to_json()}.items():
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

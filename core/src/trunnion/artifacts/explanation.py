@@ -82,7 +82,7 @@ def explain_key(store: ArtifactStore, inputs: Mapping[str, str]) -> Explanation:
 
 
 def program_name(inputs: Mapping[str, str]) -> str:
-    """Return the name of the program that a key was made of; empty if it says none."""
+    """Return the name of the program that a key was made of; empty if it says none, as of a long program."""
     program = _document(inputs.get(PROGRAM_INPUT, ""))
     name = program.get("name") if isinstance(program, dict) else None
     return name if isinstance(name, str) else ""
@@ -91,7 +91,8 @@ def program_name(inputs: Mapping[str, str]) -> str:
 def _likeness(inputs: Mapping[str, str], manifest: Manifest) -> tuple[bool, bool, int]:
     kept = manifest.key_inputs
     same = inputs.get(PROGRAM_INPUT) == kept.get(PROGRAM_INPUT)
-    named = same or program_name(inputs) == program_name(kept)
+    name = program_name(inputs)
+    named = same or (bool(name) and name == program_name(kept))
     return same, named, -sum(inputs.get(name) != kept.get(name) for name in inputs.keys() | kept.keys())
 
 

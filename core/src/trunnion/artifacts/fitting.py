@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final
 
 from trunnion.artifacts.program_file import PROGRAM_FILE
@@ -10,16 +11,30 @@ from trunnion.errors import shorten
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
 
-__all__ = ["BACKEND_INPUT", "PROGRAM_INPUT", "TARGET_INPUT", "misfit"]
+__all__ = ["BACKEND_INPUT", "MAX_INPUT_BYTES", "PROGRAM_INPUT", "TARGET_INPUT", "key_input", "misfit"]
 
 PROGRAM_INPUT: Final = "program"
-"""Which input of a key is the program, as JSON: the artifact's own, byte for byte."""
+"""Which input of a key is the program, as JSON: `key_input` of the artifact's own, byte for byte."""
 
 TARGET_INPUT: Final = "target"
 """Which is the target, as the manifest spells it."""
 
 BACKEND_INPUT: Final = "backend"
 """Which is the backend: its name, a space, and whatever else tells one from another."""
+
+
+MAX_INPUT_BYTES: Final = 1 << 20
+"""The longest text that is an input of a key itself: 1 MiB. All of them are in the manifest, which has a limit."""
+
+
+def key_input(text: str) -> str:
+    """Return what a key is made of for a text: the text itself, or of one that is too long the SHA-256."""
+    data = text.encode("utf-8", "surrogatepass")
+    return text if len(data) <= MAX_INPUT_BYTES else _digest(hashlib.sha256(data).hexdigest())
+
+
+def _digest(sha256: str) -> str:
+    return f"SHA-256 {sha256}"
 
 
 def misfit(artifact: Artifact, key: str) -> str:
@@ -39,7 +54,7 @@ def misfit(artifact: Artifact, key: str) -> str:
         return f"is of key {shorten(manifest.key)}"
     inputs = manifest.key_inputs
     program = inputs.get(PROGRAM_INPUT)
-    if program is not None and artifact.files.get(PROGRAM_FILE) != program.encode():
+    if program is not None and not _holds(artifact, program):
         return f"was built of another program than the one that its key is made of: see its {PROGRAM_FILE}"
     target = inputs.get(TARGET_INPUT, manifest.target)
     if target != manifest.target:
@@ -48,3 +63,11 @@ def misfit(artifact: Artifact, key: str) -> str:
     if backend != manifest.backend:
         return f"is of backend {shorten(manifest.backend)}, and its key of {shorten(backend)}"
     return ""
+
+
+def _holds(artifact: Artifact, program: str) -> bool:
+    """Whether an artifact's program is the one that `key_input` gave this for."""
+    record = artifact.manifest.files.get(PROGRAM_FILE)
+    if record is None:
+        return False
+    return program == _digest(record.sha256) or artifact.files[PROGRAM_FILE] == program.encode()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import expect_text
 from trunnion.artifacts.json_document import JsonDocument, sealed
-from trunnion.errors import ArgumentTypeError, CorruptArtifactError, shorten
+from trunnion.errors import ArgumentTypeError, ArtifactError, CorruptArtifactError, shorten
 from trunnion.messages import describe, type_name
 from trunnion.model.image_table import ImageKernel, ImageParameter, ImageVariable
 from trunnion.plain import ForeignError, pairs
@@ -204,7 +204,13 @@ class Manifest:
         return Manifest.from_json, (self.to_json(),)
 
     def to_json(self) -> bytes:
-        """Return the one spelling of this manifest: keys sorted, ASCII, its own SHA-256 among the members."""
+        """Return the one spelling of this manifest: keys sorted, ASCII, its own SHA-256 among the members.
+
+        Raises
+        ------
+        ArtifactError
+            If `from_json` would refuse it because it is too long.
+        """
         members = {
             "schema": self.schema,
             "backend": self.backend,
@@ -220,7 +226,13 @@ class Manifest:
         }
         if self.variables:  # of which most programs have none
             members["variables"] = [_variable_members(one) for one in self.variables]
-        return sealed(members)
+        data = sealed(members)
+        if len(data) > MAX_MANIFEST_BYTES:
+            raise ArtifactError(
+                f"got a {MANIFEST_NAME} of {len(data)} bytes, expected at most {MAX_MANIFEST_BYTES}: it could not be "
+                "read again; divide the program"
+            )
+        return data
 
     @classmethod
     def from_json(cls, data: bytes) -> Manifest:

@@ -336,6 +336,11 @@ class ArtifactStore:
         """Publish an artifact in the place of whatever is there; called with the key's lock held."""
         key = artifact.manifest.key
         place = self._entries / key
+        try:
+            nbytes = len(artifact.manifest.to_json()) + sum(map(len, artifact.files.values()))
+        except ArtifactError as error:  # nobody could read it again
+            self._tell(f"cannot keep artifact {key[:12]} in {self._name}: {error}", NotKeptWarning, 4)
+            return
         with _refusals():
             mine.confirm()
         self._workshop.sweep(key)
@@ -344,7 +349,6 @@ class ArtifactStore:
             finished.mkdir()
             artifact.write(finished)
             publish(finished, place, replaced=work / "replaced")
-        nbytes = len(artifact.manifest.to_json()) + sum(map(len, artifact.files.values()))
         self._eviction.after_storing(key, nbytes, self.limits)
 
     def _read(self, key: str) -> Artifact | None:
