@@ -63,6 +63,13 @@ def test_of_a_long_program_the_digest_is_compared(make_artifact: Callable[..., A
     assert "another program" in misfit(make_artifact().keyed(inputs), artifact_key(inputs))
 
 
+def test_a_program_that_has_no_bytes_is_another_one(make_artifact: Callable[..., Artifact]) -> None:
+    """Any text may be an input of a key, a lone surrogate too, as in JSON."""
+    inputs = {"program": "\ud800"}
+    built = make_artifact().including(PROGRAM_FILE, b"{}").keyed(inputs)
+    assert "another program" in misfit(built, artifact_key(inputs))
+
+
 def plant(artifact: Artifact, root: Path) -> ArtifactStore:
     store = ArtifactStore(root)
     artifact.save(root / "entries" / KEY)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv, examples
-from trunnion.cli.document import plain, plan_document, told_apart
+from trunnion.cli.document import plain, plan_document, told, told_apart
 from trunnion.model.dtypes import dtype
 
 
@@ -55,6 +55,10 @@ N = Symbol("n")
 )
 def test_values(value: object, document: object) -> None:
     assert plain(value) == document
+
+
+def test_a_long_text_that_has_no_bytes_is_told_too() -> None:
+    assert told("\ud800" * 200).startswith("200 characters, SHA-256 ")
 
 
 @pytest.mark.parametrize("name", examples.EXAMPLES)

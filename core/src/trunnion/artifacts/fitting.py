@@ -70,4 +70,7 @@ def _holds(artifact: Artifact, program: str) -> bool:
     record = artifact.manifest.files.get(PROGRAM_FILE)
     if record is None:
         return False
-    return program == _digest(record.sha256) or artifact.files[PROGRAM_FILE] == program.encode()
+    if program == _digest(record.sha256):
+        return True
+    # Any text that JSON has may stand in a manifest, that of no UTF-8 too.
+    return artifact.files[PROGRAM_FILE] == program.encode("utf-8", "surrogatepass")

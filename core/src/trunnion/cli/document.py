@@ -60,7 +60,8 @@ def told(value: str) -> str:
     """Return an input of an artifact's key as it is if it is one short line, else its length and digest."""
     if len(value) <= _MOST_SHOWN and "\n" not in value:
         return value
-    return f"{len(value)} characters, SHA-256 {hashlib.sha256(value.encode()).hexdigest()[:_SHOWN_DIGITS]}"
+    digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{len(value)} characters, SHA-256 {digest[:_SHOWN_DIGITS]}"
 
 
 def told_apart(here: str | None, kept: str | None) -> tuple[str | None, str | None]:
