@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion import DeviceCode, KernelProgram, ProgramBuilder, Symbol, le
+from trunnion import DeviceCode, KernelProgram, ProgramBuilder, Symbol, le, real
 from trunnion.errors import ProgramError
 from trunnion.model.limits import MOST_MEMBERS, MOST_NODES, MOST_TEXT_BYTES
 from trunnion.model.serial import reading
@@ -148,6 +148,55 @@ def test_a_long_text_is_refused_before_it_is_read() -> None:
         ProgramError, match=f"got {len(text)} bytes of JSON, expected at most {MOST_TEXT_BYTES}"
     ):
         KernelProgram.from_json(text)
+
+
+def test_what_is_too_long_to_be_read_is_not_written() -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "x" * MOST_TEXT_BYTES))
+    p.launch("k", args=(), grid=1, block=1)
+    program = p.build()
+    with pytest.raises(ProgramError, match=f"bytes of JSON, expected at most {MOST_TEXT_BYTES}"):
+        program.to_json()
+
+
+def many_symbols() -> KernelProgram:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    for start in range(0, MOST_MEMBERS, 64):
+        p.input(f"x{start}", "float32", tuple(Symbol(f"n{i}") for i in range(start, start + 64)))
+    p.input("y", "float32", (n,))
+    p.launch("k", args=(1,), grid=1, block=1)
+    return p.build()
+
+
+def many_workspaces() -> KernelProgram:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    for start in range(0, MOST_MEMBERS + 1, 4096):
+        args = tuple(p.workspace(f"w{i}", "float32", (1,)) for i in range(start, start + 4096))
+        p.launch("k", args=args, grid=1, block=1)
+    return p.build()
+
+
+@pytest.mark.parametrize(("name", "make"), [("symbols", many_symbols), ("workspaces", many_workspaces)])
+def test_a_list_that_is_too_long_to_be_read_is_not_written(
+    name: str, make: Callable[[], KernelProgram]
+) -> None:
+    """No field of a program holds it: what the author gave does, all together."""
+    program = make()
+    with pytest.raises(ProgramError, match=f"{name}: got [0-9]+ {name}, expected at most {MOST_MEMBERS}"):
+        program.to_json()
+
+
+def test_an_expression_whose_text_is_too_long_to_be_read_is_not_written() -> None:
+    long = Symbol("n" * (1 << 18))
+    for extent, value in (
+        (long + long + long + long, 1),
+        (1, (real(long) + long + long + long).cast("float32")),
+    ):
+        p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+        p.input("x", "float32", (long,))
+        p.launch("k", args=(value,), grid=extent, block=1)
+        program = p.build()
+        with pytest.raises(ProgramError, match="an expression of at most 1048576 characters"):
+            program.to_json()
 
 
 @pytest.mark.parametrize("name", ["symbols", "params", "outputs", "checks", "workspaces", "code", "launches"])

@@ -34,7 +34,7 @@ def expression_text(text: str) -> str:
     if plain is None:
         raise ExprError(f"got {describe(text)}, expected the text of an expression")
     if len(plain) > _MAX_TEXT:
-        raise ExprError(f"got {len(plain)} characters, expected an expression of at most {_MAX_TEXT}")
+        raise ExprError(f"got {shorten(plain)}, expected an expression of at most {_MAX_TEXT} characters")
     return plain
 
 

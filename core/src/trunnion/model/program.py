@@ -186,7 +186,13 @@ class KernelProgram:
         return plan_program(self)
 
     def to_json(self) -> str:
-        """Return the program as JSON text; `from_json` gives back an equal program."""
+        """Return the program as JSON text; `from_json` gives back an equal program.
+
+        Raises
+        ------
+        ProgramError
+            If the text, or that of one expression, is longer than what `from_json` reads.
+        """
         from trunnion.model.serial import dump_program  # noqa: PLC0415 - serial reads this module
 
         return dump_program(self)

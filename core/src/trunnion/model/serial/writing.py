@@ -25,9 +25,11 @@ from trunnion.model.expr_text import format_expr
 from trunnion.model.float_expr import FloatCast
 from trunnion.model.float_text import format_float
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.limits import MOST_MEMBERS, MOST_TEXT_BYTES, expect_at_most
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.precedence import expression_text
 from trunnion.model.scalars import scalar_value
 from trunnion.model.struct import Array, Struct
 from trunnion.model.tensormap import TensorMap, TiledTensorMap
@@ -51,24 +53,34 @@ SCHEMA = "trunnion.program/2"
 
 
 def dump_program(program: KernelProgram) -> str:
-    """Return a program as JSON text, indented, in ASCII, the same for equal programs."""
+    """Return a program as JSON text, indented, in ASCII, the same for equal programs.
+
+    Raises
+    ------
+    ProgramError
+        If the text is longer than what is read again, or has more symbols or workspaces, or an expression in it is.
+    """
     signature, workspaces, positions = program.signature, program.workspaces, _Positions(program)
+    symbols = signature.symbols()
+    for name, found in (("symbols", symbols), ("workspaces", workspaces)):  # of which no field is a list
+        expect_at_most(len(found), MOST_MEMBERS, name, name)
     tree = {
         "schema": SCHEMA,
         "name": program.name,
         "symbols": [
-            {"name": s.name, "min": s.min, "max": s.max, "multiple_of": s.multiple_of}
-            for s in signature.symbols()
+            {"name": s.name, "min": s.min, "max": s.max, "multiple_of": s.multiple_of} for s in symbols
         ],
         "params": [_dump_param(param) for param in signature.params],
         "outputs": [_dump_param(output) for output in signature.outputs],
-        "checks": [{"condition": format_expr(c.condition), "message": c.message} for c in signature.checks],
+        "checks": [{"condition": _expr_text(c.condition), "message": c.message} for c in signature.checks],
         "workspaces": [_dump_workspace(workspace) for workspace in workspaces],
         "code": [_dump_code(part) for part in program.code],
         "launches": [_dump_launch(launch, positions) for launch in program.launches],
         **_dump_variables(program, positions),
     }
-    return over_lines(tree)
+    text = over_lines(tree)
+    expect_at_most(len(text), MOST_TEXT_BYTES, "bytes of JSON", "program")
+    return text
 
 
 class _Positions:
@@ -91,8 +103,13 @@ class _Positions:
         return dict(self._members[member])
 
 
+def _expr_text(expr: Expr) -> str:
+    """Return the text of an expression, unless nobody could read it again: names of symbols may be long."""
+    return expression_text(format_expr(expr))
+
+
 def _texts(exprs: Iterable[Expr]) -> list[str]:
-    return [format_expr(expr) for expr in exprs]
+    return [_expr_text(expr) for expr in exprs]
 
 
 def _optional(exprs: Iterable[Expr] | None) -> list[str] | None:
@@ -198,8 +215,8 @@ def _dump_launch(launch: KernelLaunch, positions: _Positions) -> dict[str, Any]:
         "args": [_dump_argument(argument, positions) for argument in launch.args],
         "grid": _texts(launch.grid),
         "block": _texts(launch.block),
-        "dynamic_smem_bytes": format_expr(launch.dynamic_smem_bytes),
-        "when": None if launch.when is None else format_expr(launch.when),
+        "dynamic_smem_bytes": _expr_text(launch.dynamic_smem_bytes),
+        "when": None if launch.when is None else _expr_text(launch.when),
         "window": None if launch.window is None else _dump_window(launch.window, positions),
     }
     for row in LAUNCH_ATTRIBUTES:
@@ -211,7 +228,7 @@ def _dump_launch(launch: KernelLaunch, positions: _Positions) -> dict[str, Any]:
 def _dump_attribute(value: object) -> object:
     """Write an attribute; expressions are texts, all extents of a cluster if one is."""
     if isinstance(value, Expr):
-        return format_expr(value)
+        return _expr_text(value)
     if isinstance(value, tuple) and any(isinstance(one, Expr) for one in value):
         return _texts(value)
     return value.word if isinstance(value, DriverEnum) else value
@@ -229,13 +246,13 @@ def _dump_argument(  # noqa: PLR0911 - one for each kind
     if isinstance(argument, TensorView):
         return {"view": positions.of(argument.memory)}
     if isinstance(argument, MovedAddress):
-        return {"at": {"memory": positions.of(argument.memory), "offset": format_expr(argument.offset)}}
+        return {"at": {"memory": positions.of(argument.memory), "offset": _expr_text(argument.offset)}}
     if isinstance(argument, Constant):
         return {"const": _dump_constant(argument)}
     if isinstance(argument, FloatCast):
-        return {"float": {"expr": format_float(argument.value), "dtype": argument.to.name}}
+        return {"float": {"expr": expression_text(format_float(argument.value)), "dtype": argument.to.name}}
     if isinstance(argument, Expr):
-        return {"expr": format_expr(argument)}
+        return {"expr": _expr_text(argument)}
     return positions.of(argument)
 
 
@@ -278,7 +295,7 @@ def _dump_value(value: object, positions: _Positions) -> Any:
         case DType():
             return value.name
         case Expr():
-            return format_expr(value)
+            return _expr_text(value)
         case tuple():
             return [_dump_value(one, positions) for one in value]
     return value
