@@ -226,6 +226,10 @@ def test_select_joins_and_folds() -> None:
     assert chosen.bounds == Interval(-4, 9)
     assert select(1, N, M) is N
     assert select(0, N, M) is M
+    for values in ((N, "no value"), ("no value", N)):
+        for condition in (0, 1, N):
+            with pytest.raises(ExprError, match="no value"):
+                select(condition, *values)
 
 
 @pytest.mark.parametrize(

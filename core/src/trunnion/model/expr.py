@@ -513,10 +513,10 @@ def ge(left: ExprLike, right: ExprLike) -> Expr:
 
 def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
     """Return ``then`` if ``condition`` is not 0, else ``otherwise``; only the chosen one is computed."""
-    test = as_expr(condition)
+    test, one, other = as_expr(condition), as_expr(then), as_expr(otherwise)
     if isinstance(test, Const):
-        return as_expr(then if test.value else otherwise)
-    return Select(test, as_expr(then), as_expr(otherwise))
+        return one if test.value else other
+    return Select(test, one, other)
 
 
 def symbols(names: str) -> tuple[Symbol, ...]:
