@@ -185,6 +185,14 @@ def test_two_of_one_name_are_refused() -> None:
         p.build()
 
 
+def test_one_that_is_listed_twice_is_refused() -> None:
+    one = ModuleVariable("v", "int32")  # type: ignore[arg-type]  # spellings
+    p = builder()
+    p.launch("k", (), 1, 1)
+    with pytest.raises(ProgramError, match=r"variables\[1\].name: two variables are called 'v'"):
+        replace(p.build(), variables=(one, one))
+
+
 def test_another_program_s_is_refused() -> None:
     stranger, p = ModuleVariable("v", "int32"), builder()  # type: ignore[arg-type]  # spellings
     p.launch("k", (stranger,), 1, 1)

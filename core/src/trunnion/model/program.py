@@ -91,14 +91,15 @@ class KernelProgram:
         for field, kind in (("variables", ModuleVariable), ("copies", CopyToVariable)):
             object.__setattr__(self, field, instances(getattr(self, field), kind, field))
         part = part_position(self.code)
-        known: dict[tuple[str, int], ModuleVariable] = {}
+        known: set[tuple[str, int]] = set()
         for index, variable in enumerate(self.variables):
             with place(f"variables[{index}]"):
                 where = 0 if variable.code is None else part(variable.code)
                 if where < 0:
                     raise ProgramError("is not a part of this program's code", field="code")
-                if known.setdefault((variable.name, where), variable) is not variable:
+                if (variable.name, where) in known:
                     raise ProgramError(f"two variables are called {shorten(variable.name)}", field="name")
+                known.add((variable.name, where))
         own = set(self.variables)
         for field, used in self._variable_uses():
             if used not in own:
