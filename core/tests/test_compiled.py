@@ -7,6 +7,7 @@ import gc
 import inspect
 import pickle
 import pydoc
+import warnings
 import weakref
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ import torch
 import trunnion
 from trunnion import CompiledProgram
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.location import VARIABLE
 from trunnion.artifacts.manifest import FileRecord
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import CorruptArtifactWarning
@@ -107,6 +109,44 @@ def test_what_an_emitter_of_the_same_version_wrote_otherwise_is_built_again_befo
     assert program.artifact.digest != before.digest
     assert program.artifact == compiled().artifact
     assert program.host_source.endswith(" other\n")
+    program.close()
+
+
+def test_the_cache_that_nobody_asked_for_does_not_warn_of_what_is_built_again(
+    backend: str,
+    tmp_path: Path,
+    kept: tuple[Artifact, Callable[[], Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "store"))
+    program = trunnion.compile(ones(), backend, compiler="nvrtc", target="sm_90")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert program.artifact.digest != kept[0].digest
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "trunnion"]
+    assert "built again" in told
+
+
+def test_where_a_warning_is_an_error_nothing_of_what_is_built_again_is_loaded(
+    backend: str,
+    simulator: Any,
+    tmp_path: Path,
+    kept: tuple[Artifact, Callable[[], Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody could close it."""
+    spec = trunnion.default_registry().backend(backend)
+    adapter, loaded = load_part(spec, spec.load_adapter), []
+    load = adapter.load
+    monkeypatch.setattr(adapter, "load", lambda *given: loaded.append(load(*given)) or loaded[-1])
+    program = kept[1]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(CorruptArtifactWarning, match="built again"):
+            call(program, simulator, tmp_path)
+        assert not loaded
+        call(program, simulator, tmp_path)
     program.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,8 @@ class BuiltProgram:
         What is known of its program already; None: it is read from the artifact.
     again
         Builds it once more in the place of one that was kept and cannot be loaded; None: nothing is kept.
+    tell
+        Says that it did, as `warnings.warn` does.
 
     Raises
     ------
@@ -94,11 +97,13 @@ class BuiltProgram:
         spec: BackendSpec,
         known: KnownProgram | None = None,
         again: Callable[[Artifact], Artifact] | None = None,
+        tell: Callable[[str, type[Warning], int], None] = warnings.warn,
     ) -> None:
         self.spec = spec
         self._building = Turns("the program is being built")
         self._held = artifact
         self._again = again
+        self.tell = tell
         if isinstance(artifact, PendingArtifact):
             known, self.kind = artifact.known, artifact.kind
         else:

@@ -166,7 +166,9 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         return artifact()
 
     built = PendingArtifact(kind, artifact, known) if lazy else artifact()
-    return CompiledProgram(BuiltProgram(built, job.backend, known, None if store is None else again))
+    if store is None:
+        return CompiledProgram(BuiltProgram(built, job.backend, known))
+    return CompiledProgram(BuiltProgram(built, job.backend, known, again, store.tell))
 
 
 def key_inputs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -415,10 +414,11 @@ class CompiledProgram:
             if rebuilt is None:
                 raise
             self._built.confirm()
-            made = use(rebuilt)
             text = f"artifact {artifact.manifest.key[:12]} was kept and cannot be used; it was built again: {error}"
-            warnings.warn(text, CorruptArtifactWarning, stacklevel=3)
-            return made
+            self._built.tell(
+                text, CorruptArtifactWarning, 4
+            )  # may raise: nothing is loaded yet that would be lost
+            return use(rebuilt)
 
     def preload(self, device: Any = None) -> None:
         """Do for ``device``, now, all that a first launch would do, so that it can be captured.

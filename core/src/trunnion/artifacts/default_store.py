@@ -25,7 +25,8 @@ class DefaultStore(ArtifactStore):
     must not fail because of a cache that it did not ask for.
     """
 
-    def _tell(self, text: str, category: type[Warning], stacklevel: int = 3) -> None:
+    def tell(self, text: str, category: type[Warning], stacklevel: int = 3) -> None:
+        """Say it once in a process, in the log."""
         del category, stacklevel
         _tell_once(text)
 

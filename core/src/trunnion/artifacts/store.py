@@ -176,11 +176,11 @@ class ArtifactStore:
         except CorruptArtifactError as error:
             found = self._recover(key)
             text = f"artifact {key[:12]} in {self._name} was corrupt and is not used: {error}"
-            self._tell(text, CorruptArtifactWarning, 4)
+            self.tell(text, CorruptArtifactWarning, 4)
             return found
         except _RefusedError as error:
             text = not_kept(f"cannot read artifact {key[:12]} in {self._name}", error.reason)
-            self._tell(text, NotKeptWarning, 4)
+            self.tell(text, NotKeptWarning, 4)
             return None
         if found is not None:
             mark_used(self._entries / key, MARK_SECONDS)
@@ -250,13 +250,13 @@ class ArtifactStore:
             built = self._made(key, build, anew=anew) if built is None else built
             if not isinstance(error.reason, DeadlockError):  # who has the lock keeps it
                 text = not_kept(f"cannot keep artifact {key[:12]} in {self._name}", error.reason)
-                self._tell(text, NotKeptWarning)
+                self.tell(text, NotKeptWarning)
         return built
 
     def _made(self, key: str, build: Callable[[Path], Artifact], *, anew: bool) -> Artifact:
         """Return what a tier behind the store has, or what is built."""
         if not anew and key not in self._useless:
-            found = self._tiers.read(key, lambda text: self._tell(text, NotKeptWarning, 6))
+            found = self._tiers.read(key, lambda text: self.tell(text, NotKeptWarning, 6))
             if found is not None:
                 self._tally.fetched += 1
                 return found
@@ -328,8 +328,8 @@ class ArtifactStore:
             misses=self._tally.misses,
         )
 
-    def _tell(self, text: str, category: type[Warning], stacklevel: int = 3) -> None:
-        """Say what was not kept, or not used; `stacklevel` is that of `warnings.warn`."""
+    def tell(self, text: str, category: type[Warning], stacklevel: int = 3) -> None:
+        """Say what was not kept, or not used, by a warning; `stacklevel` is that of `warnings.warn`."""
         warnings.warn(text, category, stacklevel=stacklevel)
 
     def _keep(self, artifact: Artifact, mine: FileTurn) -> None:
@@ -339,7 +339,7 @@ class ArtifactStore:
         try:
             nbytes = len(artifact.manifest.to_json()) + sum(map(len, artifact.files.values()))
         except ArtifactError as error:  # nobody could read it again
-            self._tell(f"cannot keep artifact {key[:12]} in {self._name}: {error}", NotKeptWarning, 4)
+            self.tell(f"cannot keep artifact {key[:12]} in {self._name}: {error}", NotKeptWarning, 4)
             return
         with _refusals():
             mine.confirm()
