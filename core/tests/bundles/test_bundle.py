@@ -564,8 +564,41 @@ def test_a_member_before_the_part_is_refused(written, simulator):
     good = part.read_bytes()
     (begins,) = struct.unpack_from("<I", good, len(good) - 6)
     part.write_bytes(good[:-6] + struct.pack("<I", begins + len(good)) + good[-2:])
-    with pytest.raises(CorruptArtifactError, match="bytes before the part"):
+    with pytest.raises(CorruptArtifactError, match=r"begins at byte -[0-9]+ of the part"):
         Bundle.open(written)["add"]
+
+
+def rewritten(written, change):
+    """Write a part anew, with what its directory says of each member changed, and an index of its size."""
+    part = part_of(written, HOPPER)
+    with zipfile.ZipFile(part) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(part, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+            change(archive.getinfo(name))
+    other = part.rename(part.with_name("other.trn"))  # of which no digest is in the name
+    index = Index.from_json(written.read_bytes(), "kernels.trn")
+    parts = {**index.parts, HOPPER: Part(other.name, other.stat().st_size)}
+    written.write_bytes(replace(index, parts=parts).to_json())
+
+
+@pytest.mark.parametrize("place", [1 << 40, 1 << 62, 1 << 63, (1 << 64) - 1])
+@pytest.mark.parametrize("ask", [lambda bundle: bundle["add"].artifact, Bundle.verify, Bundle.files])
+def test_a_member_behind_the_part_is_refused(written, ask, place, simulator):
+    """The directory of a large archive has 64 bits for it, which is more than a file's place."""
+    del simulator
+    rewritten(written, lambda entry: setattr(entry, "header_offset", place))
+    with pytest.raises(CorruptArtifactError, match=f"begins at byte {place} of the part"):
+        ask(Bundle.open(written))
+
+
+@pytest.mark.parametrize("more", [-1, 1, 1 << 62])
+def test_a_member_of_two_sizes_is_refused(written, more, simulator):
+    del simulator
+    rewritten(written, lambda entry: setattr(entry, "compress_size", entry.compress_size + more))
+    with pytest.raises(CorruptArtifactError, match=r"takes [0-9]+ bytes of the part, expected"):
+        Bundle.open(written).verify()
 
 
 def test_a_part_of_another_bundle_is_refused(written, tmp_path, artifacts, simulator):

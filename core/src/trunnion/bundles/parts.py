@@ -95,7 +95,7 @@ def artifacts_in(data: IO[bytes], part: Part, variants: Iterable[Variant]) -> It
     """
     with _naming(part.file), zipfile.ZipFile(data) as archive:
         for variant in variants:
-            yield _artifact(archive, variant)
+            yield _artifact(archive, part.size, variant)
 
 
 @contextmanager
@@ -106,14 +106,21 @@ def _naming(name: str) -> Iterator[None]:
     except CorruptArtifactError as error:
         where = f"{error.problem} (in {shorten(name)})"
         raise CorruptArtifactError(error.what, where) from error.__cause__
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        OverflowError,
+        ValueError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         said = f"is not the archive that was written, it was edited or damaged: {error}"
         raise CorruptArtifactError(name, said) from error
 
 
-def _artifact(archive: zipfile.ZipFile, variant: Variant) -> Artifact:
+def _artifact(archive: zipfile.ZipFile, whole: int, variant: Variant) -> Artifact:
     digest = variant.digest
-    said = _member(archive, f"{digest}/{MANIFEST_NAME}", None)
+    said = _member(archive, whole, f"{digest}/{MANIFEST_NAME}", None)
     if hashlib.sha256(said).hexdigest() != digest:  # before anything that it says is believed
         raise CorruptArtifactError(MANIFEST_NAME, "is not the one that the index names")
     manifest = Manifest.from_json(said)
@@ -121,13 +128,14 @@ def _artifact(archive: zipfile.ZipFile, variant: Variant) -> Artifact:
     if (manifest.target, manifest.backend, nbytes) != (variant.target, variant.backend, variant.nbytes):
         raise CorruptArtifactError("the index", f"says of artifact {digest[:12]} what its manifest does not")
     files = {
-        name: _member(archive, f"{digest}/{name}", record.size) for name, record in manifest.files.items()
+        name: _member(archive, whole, f"{digest}/{name}", record.size)
+        for name, record in manifest.files.items()
     }
     return Artifact(manifest, files)
 
 
-def _member(archive: zipfile.ZipFile, name: str, size: int | None) -> bytes:
-    """Return a member's bytes; what it says of its size is checked before anything is read."""
+def _member(archive: zipfile.ZipFile, whole: int, name: str, size: int | None) -> bytes:
+    """Return a member's bytes; what an archive of so many bytes says of it is checked before anything is read."""
     try:
         entry = archive.getinfo(name)
     except KeyError:
@@ -139,6 +147,12 @@ def _member(archive: zipfile.ZipFile, name: str, size: int | None) -> bytes:
         )
     if entry.compress_type != zipfile.ZIP_STORED:
         raise CorruptArtifactError(name, "is compressed, expected one that is stored as it is")
-    if entry.header_offset < 0:  # zipfile would ask for that place in the file
-        raise CorruptArtifactError(name, f"lies {-entry.header_offset} bytes before the part")
+    if entry.compress_size != entry.file_size:
+        raise CorruptArtifactError(
+            name, f"takes {entry.compress_size} bytes of the part, expected {entry.file_size}"
+        )
+    if not 0 <= entry.header_offset < whole:  # zipfile would ask for that place in the file
+        raise CorruptArtifactError(
+            name, f"begins at byte {entry.header_offset} of the part, which has {whole}"
+        )
     return archive.read(entry)
