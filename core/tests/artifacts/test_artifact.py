@@ -16,6 +16,7 @@ from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MANIFEST_NAME, artifact_key
 from trunnion.errors import (
     ArgumentTypeError,
+    ArgumentValueError,
     ArtifactError,
     CorruptArtifactError,
     UntrustedArtifactError,
@@ -50,6 +51,11 @@ def test_inputs_that_are_no_texts_are_refused(make_artifact: MakeArtifact, input
         make_artifact().keyed(inputs)
     with pytest.raises(ArgumentTypeError, match="expected a mapping of texts to texts"):
         artifact_key(inputs)
+
+
+def test_a_key_is_made_of_something(make_artifact: MakeArtifact) -> None:
+    with pytest.raises(ArgumentValueError, match=r"inputs.* got none, expected one at least"):
+        make_artifact().keyed({})
 
 
 def test_of_a_text_nothing_is_asked(make_artifact: MakeArtifact) -> None:

@@ -112,8 +112,12 @@ class Artifact:
         ------
         ArgumentTypeError
             If they are no mapping of texts to texts.
+        ArgumentValueError
+            If there are none.
         """
         plain = plain_inputs(inputs)
+        if not plain:
+            raise ArgumentValueError("inputs", "none", "one at least; without a key it is artifact.unkeyed()")
         return Artifact(replace(self.manifest, key_inputs=plain, key=artifact_key(plain)), self.files)
 
     def unkeyed(self) -> Artifact:
