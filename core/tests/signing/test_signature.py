@@ -618,3 +618,20 @@ def test_every_refusal_is_an_error_of_ours(place: Path) -> None:
         signature_path_of("saved").write_bytes(text)
         with pytest.raises(TrunnionError):
             trunnion.verify("saved", [OURS.public])
+
+
+def test_what_so_many_signed_is_signed_by_no_other(place: Path) -> None:
+    """What more of them signed could not be read again."""
+    file = signature_path(place / "kernels.trn")
+    found = SignatureFile.open(file)
+    assert found is not None
+    whole = SignatureFile(found.kind, found.digest, {f"{n:064x}": bytes(64) for n in range(63)}).signed_by(
+        OURS
+    )
+    whole.save(file)
+    assert SignatureFile.open(file) == whole
+    with pytest.raises(ArtifactError, match=r"64 keys signed it, .* no more"):
+        trunnion.sign("kernels.trn", OTHER)
+    assert SignatureFile.open(file) == whole
+    trunnion.sign("kernels.trn", OURS)  # once more
+    assert load("kernels.trn", OURS.public)

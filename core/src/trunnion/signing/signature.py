@@ -54,7 +54,18 @@ class SignatureFile:
         object.__setattr__(self, "signatures", MappingProxyType(dict(sorted(self.signatures.items()))))
 
     def signed_by(self, key: SigningKey) -> SignatureFile:
-        """Return this with the signature of one more key, or of one of its keys once more."""
+        """Return this with the signature of one more key, or of one of its keys once more.
+
+        Raises
+        ------
+        ArtifactError
+            If as many keys signed it as are read again.
+        """
+        if len(self.signatures.keys() | {key.public.id}) > _MOST_SIGNATURES:
+            raise ArtifactError(
+                f"{len(self.signatures)} keys signed it, and no more are read; remove its {SIGNATURE_SUFFIX} file, and "
+                "have those sign again that count"
+            )
         made = key.sign(signed_message(self.kind, self.digest))
         return SignatureFile(self.kind, self.digest, {**self.signatures, key.public.id: made})
 
