@@ -225,6 +225,14 @@ def test_the_wrong_field_is_named(
     assert caught.value.field.removeprefix("program.").startswith(field), caught.value
 
 
+def test_a_symbol_that_stands_nowhere_is_refused(tree: dict[str, Any]) -> None:
+    """It would be lost: the program has none of its symbols but those of its signature."""
+    idle = {**tree["symbols"][0], "name": "idle"}
+    for symbols in ([idle, *tree["symbols"]], [*tree["symbols"], idle]):
+        with pytest.raises(ProgramError, match="symbols: 'idle' stands nowhere in the signature"):
+            load({**tree, "symbols": symbols})
+
+
 def test_what_a_call_decides_is_text_and_a_document_without_is_as_it_was() -> None:
     n = Symbol("n")
 

@@ -119,6 +119,9 @@ class _Loader:
                 "expected just those that launches are given, in the order of their first use",
                 field="workspaces",
             )
+        idle = self.symbols.keys() - {symbol.name for symbol in signature.symbols()}
+        if idle:
+            raise ProgramError(f"{shorten(min(idle))} stands nowhere in the signature", field="symbols")
         return program
 
     def _symbol(self, name: str) -> Symbol:
