@@ -132,6 +132,23 @@ def test_a_url_is_read_by_fsspec(memory: str, artifact: Artifact, build: Builds,
     assert built.manifest.key_inputs == other
 
 
+def test_of_another_key_no_more_than_the_manifest_is_read(
+    memory: str, artifact: Artifact, build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files may be large, and are of no use."""
+    asked_for: list[str] = []
+    read = tiers._bytes
+    monkeypatch.setattr(
+        tiers, "_bytes", lambda files, path, most: asked_for.append(path) or read(files, path, most)
+    )
+    other = artifact.keyed({"name": "other"})
+    files = fsspec.filesystem("memory")
+    files.pipe(f"{memory}/entries/{KEY}/manifest.json", other.manifest.to_json())
+    with pytest.warns(NotKeptWarning, match=f"manifest.json: is of key '{other.manifest.key[:12]}"):
+        assert ArtifactStore(tmp_path / "store", behind=memory).get_or_build(KEY, build) == artifact
+    assert [path.rpartition("/")[2] for path in asked_for] == ["manifest.json"]
+
+
 def test_protocols_are_chained(memory: str, build: Builds, tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path / "store", behind=f"simplecache::{memory}")
     assert store.get_or_build(KEY, build) == build.artifact

@@ -211,6 +211,8 @@ class UrlTier:
                 raise _no_store()
             return None
         manifest, files = Manifest.from_json(said), {}
+        if manifest.key != key:  # the rest may be large, and is of no use
+            raise CorruptArtifactError(MANIFEST_NAME, f"is of key {shorten(manifest.key)}")
         for name, record in manifest.files.items():
             data = self._ask(_bytes, f"{place}/{name}", record.size)
             if data is None:
