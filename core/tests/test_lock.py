@@ -15,6 +15,7 @@ import trunnion
 from trunnion import Lock, examples
 from trunnion.cli import main
 from trunnion.errors import ArgumentTypeError, ArtifactError, CorruptArtifactError, UntrustedArtifactError
+from trunnion.lock import MAX_LOCK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,6 +89,14 @@ def test_whatever_the_umask_what_is_written_is_read_again(project: Path, umask: 
     finally:
         os.umask(before)
     assert (project / "trunnion.lock").stat().st_mode & 0o777 == 0o644
+    assert list(Lock.open().digests) == ["add"]
+
+
+def test_a_lock_that_could_not_be_read_again_is_not_written(project: Path) -> None:
+    Lock.of(["add"]).save()
+    many = {f"{n:0255}": "0" * 64 for n in range(MAX_LOCK_BYTES // 300)}
+    with pytest.raises(ArtifactError, match=f"expected at most {MAX_LOCK_BYTES}"):
+        Lock(project / "trunnion.lock", many).save()
     assert list(Lock.open().digests) == ["add"]
 
 

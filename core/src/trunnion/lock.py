@@ -168,9 +168,10 @@ class Lock:
         Raises
         ------
         ArtifactError
-            If it cannot be written.
+            If it cannot be written, or is too large to be read again.
         """
-        write_plain_file(self.file, spelled({"schema": _SCHEMA, "digests": dict(self.digests)}))
+        data = spelled({"schema": _SCHEMA, "digests": dict(self.digests)})
+        write_plain_file(self.file, data, MAX_LOCK_BYTES)
 
     def load(self, path: str, *, registry: Registry | None = None) -> Any:
         """Load a bundle or an artifact as `trunnion.load` does, if it is the one that is locked.

@@ -24,7 +24,7 @@ from trunnion.bundles import bundle as opened_bundles
 from trunnion.bundles import conditions, parts
 from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.conditions import Condition
-from trunnion.bundles.index import Index, Part, Variant
+from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Part, Variant
 from trunnion.compiled import CompiledProgram
 from trunnion.errors import (
     ArgumentTypeError,
@@ -989,3 +989,10 @@ def test_a_bundle_is_one_thing_of_the_process(written):
     with pytest.raises(LifecycleError, match=r"'kernels\.trn' .* pass its path, and trunnion.load it"):
         pickle.dumps(bundle)
     assert copy.copy(bundle) is copy.deepcopy(bundle) is bundle
+
+
+def test_an_index_that_could_not_be_read_again_is_not_written(tmp_path, artifacts):
+    name = "x" * MAX_INDEX_BYTES
+    with pytest.raises(ArtifactError, match=f"expected at most {MAX_INDEX_BYTES}"):
+        trunnion.write_bundle(tmp_path / "kernels.trn", {name: artifacts["nvrtc", HOPPER]})
+    assert not list(tmp_path.iterdir())

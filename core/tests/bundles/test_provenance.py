@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import trunnion
 from trunnion import SigningKey, examples
 from trunnion.artifacts.json_document import spelled
+from trunnion.bundles import provenance as module
 from trunnion.bundles.provenance import UNNAMED_BUILDER, Builder, provenance, stated_digests, write_provenance
 from trunnion.cli import main
 from trunnion.errors import (
@@ -47,6 +48,15 @@ def bundle(tmp_path: Path, artifacts: list[Any], monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     trunnion.write_bundle("kernels.trn", {"add": artifacts, "again": artifacts[0]})
     return trunnion.Bundle.open("kernels.trn")
+
+
+def test_a_statement_that_could_not_be_read_again_is_not_written(
+    bundle: trunnion.Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_PROVENANCE_BYTES", 1000)
+    with pytest.raises(ArtifactError, match="expected at most 1000"):
+        write_provenance(bundle)
+    assert not Path("kernels.trn.provenance.json").exists()
 
 
 def stated(data: bytes) -> dict[str, Any]:

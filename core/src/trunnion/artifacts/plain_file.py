@@ -89,7 +89,7 @@ def read_plain_file(file: Path, most: int, *, trusting: bool) -> bytes:
         return data.read(most + 1)
 
 
-def write_plain_file(file: Path, data: bytes) -> None:
+def write_plain_file(file: Path, data: bytes, most: int) -> None:
     """Write a file, whole or not at all, in the place of whatever file is there.
 
     Parameters
@@ -98,12 +98,19 @@ def write_plain_file(file: Path, data: bytes) -> None:
         Its absolute path.
     data
         Its bytes.
+    most
+        No such file is longer, in bytes: a longer one would not be read again.
 
     Raises
     ------
     ArtifactError
-        If it cannot be written.
+        If it cannot be written, or there are more bytes.
     """
+    if len(data) > most:
+        raise ArtifactError(
+            f"cannot write {shorten(str(file))}: got {len(data)} bytes, expected at most {most}: it could not be read "
+            "again; divide what it is about"
+        )
     try:
         with temporary_folder(file.parent, f".{file.name[:64]}.") as folder:
             (folder / "finished").write_bytes(data)

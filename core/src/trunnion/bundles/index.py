@@ -12,7 +12,7 @@ from trunnion.artifacts.json_document import JsonDocument, sealed
 from trunnion.artifacts.manifest import DIGEST, MAX_FILE_BYTES
 from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.conditions import Condition
-from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -153,10 +153,22 @@ class Index:
         return tuple({(one.part, one.digest): one for one in every}.values())
 
     def to_json(self) -> bytes:
-        """Return the one spelling of this index, sealed by its own SHA-256."""
+        """Return the one spelling of this index, sealed by its own SHA-256.
+
+        Raises
+        ------
+        ArtifactError
+            If `from_json` would refuse it because it is too long.
+        """
         programs = {name: [_members(one) for one in variants] for name, variants in self.programs.items()}
         parts = {name: {"file": part.file, "size": part.size} for name, part in self.parts.items()}
-        return sealed({"schema": SCHEMA, "parts": parts, "programs": programs})
+        data = sealed({"schema": SCHEMA, "parts": parts, "programs": programs})
+        if len(data) > MAX_INDEX_BYTES:
+            raise ArtifactError(
+                f"got an index of {len(data)} bytes, expected at most {MAX_INDEX_BYTES}: it could not be read again; "
+                "divide the bundle"
+            )
+        return data
 
     @classmethod
     def from_json(cls, data: bytes, name: str) -> Index:

@@ -156,11 +156,11 @@ def write_provenance(bundle: Bundle, builder: Builder = _UNNAMED, built: Iterabl
     ArgumentTypeError, CorruptArtifactError
         As `provenance`.
     ArtifactError
-        If the bundle cannot be read, or the statement not be written.
+        If the bundle cannot be read, or the statement not be written, or is too large to be read again.
     """
     data = provenance(bundle, builder, built)
     file = bundle.file.with_name(bundle.file.name + PROVENANCE_SUFFIX)
-    write_plain_file(file, data)
+    write_plain_file(file, data, MAX_PROVENANCE_BYTES)
     return file
 
 

@@ -73,7 +73,7 @@ def write_bundle(
     ProgramError
         If the variants of a program take different parameters.
     ArtifactError
-        If the files cannot be written.
+        If the files cannot be written, or the index is too large to be read again.
     CorruptArtifactError
         If an image, or the program that an artifact was built from, cannot be read.
     """

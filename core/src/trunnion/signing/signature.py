@@ -140,7 +140,7 @@ class SignatureFile:
         ArtifactError
             If it cannot be written.
         """
-        write_plain_file(file, self.to_json())
+        write_plain_file(file, self.to_json(), _MOST_BYTES)
 
 
 def signature_path(path: Path) -> Path:
