@@ -310,6 +310,13 @@ def test_no_artifact_there(tmp_path: Path) -> None:
         Artifact.open(tmp_path / "folder")
 
 
+def test_a_folder_behind_a_link_is_saved_in(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    make_artifact().save(tmp_path / "link" / "artifact")
+    assert Artifact.open(tmp_path / "folder" / "artifact") == make_artifact()
+
+
 def test_a_failed_save_leaves_nothing(
     make_artifact: MakeArtifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

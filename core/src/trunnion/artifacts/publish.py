@@ -51,7 +51,7 @@ def publish(staging: Path, final: Path, *, replaced: Path | None = None) -> bool
             raise
         discard(staging)
         return False
-    write_through(final.parent)
+    write_through(final.parent.resolve())  # which may be a link
     return True
 
 
