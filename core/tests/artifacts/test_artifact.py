@@ -310,6 +310,14 @@ def test_no_artifact_there(tmp_path: Path) -> None:
         Artifact.open(tmp_path / "folder")
 
 
+@pytest.mark.parametrize("name", ["𝄞" * 63, "e" * 255])
+def test_a_name_may_have_as_many_bytes_as_the_system_lets_it(
+    make_artifact: MakeArtifact, tmp_path: Path, name: str
+) -> None:
+    make_artifact().save(tmp_path / name)
+    assert Artifact.open(tmp_path / name) == make_artifact()
+
+
 def test_a_folder_behind_a_link_is_saved_in(make_artifact: MakeArtifact, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")

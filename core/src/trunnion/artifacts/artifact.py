@@ -37,7 +37,7 @@ from trunnion.storage.descriptors import opened
 from trunnion.storage.interrupts import Uninterrupted
 from trunnion.storage.ownership import check_links, check_owner, trusted_owners
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
+from trunnion.storage.scratch import temporary_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -182,7 +182,7 @@ class Artifact:
         if final.exists() and not final.is_dir():
             raise ArtifactError(taken)
         final.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_folder(final.parent, f".{final.name[:64]}.") as folder:
+        with temporary_beside(final) as folder:
             staging = folder / "finished"
             staging.mkdir()
             self.write(staging)

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
-from trunnion.storage.descriptors import opened
+from trunnion.storage.descriptors import opened, write_through
 from trunnion.storage.ownership import check_links, check_owner, trusted_owners
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
+from trunnion.storage.scratch import temporary_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ def read_plain_file(file: Path, most: int, *, trusting: bool) -> bytes:
 
 
 def write_plain_file(file: Path, data: bytes, most: int) -> None:
-    """Write a file, whole or not at all, in the place of whatever file is there.
+    """Write a file, whole or not at all, in the place of whatever file is there; its bytes reach the disk first.
 
     Parameters
     ----------
@@ -112,10 +112,12 @@ def write_plain_file(file: Path, data: bytes, most: int) -> None:
             "again; divide what it is about"
         )
     try:
-        with temporary_folder(file.parent, f".{file.name[:64]}.") as folder:
+        with temporary_beside(file) as folder:
             (folder / "finished").write_bytes(data)
             (folder / "finished").chmod(_FILE_MODE)
+            write_through(folder / "finished")
             os.replace(folder / "finished", file)  # noqa: PTH105 - of a file, whatever is there
+            write_through(file.parent.resolve())
     except OSError as error:
         raise ArtifactError(f"cannot write {shorten(str(file))}: {said(error)}; {advice(error)}") from error
 

@@ -20,7 +20,7 @@ from trunnion.messages import type_name
 from trunnion.plain import ForeignError, is_a, pairs, sequence
 from trunnion.storage.descriptors import write_through
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
+from trunnion.storage.scratch import temporary_beside
 from trunnion.toolchain.processor import LEVELS
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _write(
     final: Path, variants: Mapping[str, tuple[Variant, ...]], parts: Mapping[str, list[Artifact]]
 ) -> Index:
     _make_folder(final.parent)
-    with temporary_folder(final.parent, f".{final.name[:64]}.") as folder:
+    with temporary_beside(final) as folder:
         made = {name: _write_part(folder, final, name, several) for name, several in parts.items()}
         index = Index(programs=variants, parts=made)
         (folder / final.name).write_bytes(index.to_json())

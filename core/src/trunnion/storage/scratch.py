@@ -18,14 +18,16 @@ from trunnion.storage.refusals import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
-__all__ = ["discard", "memory_file", "scratch_folder", "temporary_folder"]
+__all__ = ["discard", "memory_file", "scratch_folder", "temporary_beside", "temporary_folder"]
 
 _PREFIX = "trunnion-scratch-"
 """Whoever makes a folder of such a name, which goes on with the kernel's mark, holds its lock, or else others remove
 it."""
 
 _UNLOCKED = "trunnion-"
+_MOST_NAMED_BYTES = 64
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 """What a file system says that has no such locks; a folder there stays if its process is killed."""
@@ -125,6 +127,20 @@ def temporary_folder(parent: Path | None = None, prefix: str = _UNLOCKED) -> Ite
                 yield made
         finally:
             _remove(made, owner)
+
+
+def temporary_beside(path: Path) -> AbstractContextManager[Path]:
+    """Make such a folder beside what is to be written, hidden, and called by the beginning of its name.
+
+    Parameters
+    ----------
+    path
+        Where that is to be.
+    """
+    named = os.fsencode(path.name)[:_MOST_NAMED_BYTES].decode(
+        "utf-8", "ignore"
+    )  # a name's length is one of bytes
+    return temporary_folder(path.parent, f".{named}.")
 
 
 @contextmanager
