@@ -310,6 +310,11 @@ def test_no_artifact_there(tmp_path: Path) -> None:
         Artifact.open(tmp_path / "folder")
 
 
+def test_an_empty_folder_is_taken(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+    make_artifact().save(tmp_path)
+    assert Artifact.open(tmp_path) == make_artifact()
+
+
 @pytest.mark.parametrize("name", ["𝄞" * 63, "e" * 255])
 def test_a_name_may_have_as_many_bytes_as_the_system_lets_it(
     make_artifact: MakeArtifact, tmp_path: Path, name: str

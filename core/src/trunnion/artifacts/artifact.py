@@ -162,7 +162,7 @@ class Artifact:
         Parameters
         ----------
         directory
-            Where; it must not exist, unless it is this very artifact already.
+            Where; it must not exist, unless it is an empty folder, or this very artifact already.
 
         Raises
         ------
