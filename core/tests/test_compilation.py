@@ -306,6 +306,26 @@ def test_options_under_another_name_than_the_compiler_s(compile_in, options, sai
     assert said in str(caught.value)
 
 
+def cyclic() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, b"a", [object()], {"a": object()}, {1: 2, "a": 3}, cyclic(), {"a": cyclic()}],
+)
+def test_an_option_that_json_has_not_is_refused(compile_in, store, cache: bool, value: Any) -> None:
+    """The key is made of it: of what says where it lies in memory there would be another one in each process."""
+    with pytest.raises(ProgramError) as caught:
+        compile_in(
+            options={"acme": {"fine": [1, None, {"a": 2.5}], "odd": value}}, cache=store if cache else False
+        )
+    assert caught.value.field == "options.odd"
+
+
 def test_options_are_handed_on_as_python_s_own_values(compile_in, compiler, monkeypatch) -> None:
     class Word(enum.StrEnum):
         ONE = "1"

@@ -437,7 +437,7 @@ class _Build:
             **self._launcher_inputs(),
             TARGET_INPUT: str(request.target),
             "contract": str(job.backend.contract_version),
-            "options": json.dumps(dict(request.options), sort_keys=True, default=str),
+            "options": json.dumps(dict(request.options), sort_keys=True),
             BACKEND_INPUT: f"{job.backend.name} {job.adapter().fingerprint_for(request.target.kind)}",
             "compiler": f"{job.compiler.name} {job.device_compiler.fingerprint()}",
         }

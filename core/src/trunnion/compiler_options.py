@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["options_of"]
 
+_MOST_DEPTH = 16
+
 
 def options_of(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Mapping[str, Any]:
     """Return the options of the device compiler.
@@ -27,7 +29,7 @@ def options_of(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> 
     Raises
     ------
     ProgramError
-        If there are options for anybody else, or they are no mapping of texts.
+        If there are options for anybody else, or they are no mapping of texts, or a value is none that JSON has.
     """
     every = {} if given is None else _named(given)
     own = _named(every.get(compiler, {})) if every is not None else None
@@ -36,7 +38,7 @@ def options_of(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> 
     unknown = sorted(set(every) - {compiler})
     if unknown:
         raise ProgramError(_unknown_options(every, unknown, compiler), field="options")
-    return {name: _plain_option(value) for name, value in own.items()}
+    return {name: _plain_option(value, f"options.{name}") for name, value in own.items()}
 
 
 def _unknown_options(every: Mapping[str, Any], unknown: list[str], compiler: str) -> str:
@@ -58,8 +60,22 @@ def _named(given: object) -> dict[str, Any] | None:
     return named if found is not None and len(named) == len(found) else None
 
 
-def _plain_option(value: Any) -> Any:
-    """Return an option's value without what a subclass of Python's own classes says of itself; others as they are."""
-    if is_a(value, (list, tuple)):
-        return [text(one) if is_a(one, str) else one for one in sequence(value, 0) or ()]
-    return text(value) if is_a(value, str) else value
+def _plain_option(value: Any, field: str, depth: int = 0) -> Any:
+    """Return an option's value without what a subclass of Python's own classes says of itself.
+
+    A key is made of it: what is no JSON has no spelling that is the same in every process.
+    """
+    if value is None or is_a(value, (int, float)):
+        return value
+    if is_a(value, str):
+        return text(value)
+    if depth < _MOST_DEPTH and is_a(value, (list, tuple)):
+        return [_plain_option(one, field, depth + 1) for one in sequence(value, 0) or ()]
+    named = _named(value) if depth < _MOST_DEPTH and is_a(value, dict) else None
+    if named is None:
+        raise ProgramError(
+            f"got {describe(value)}, expected a text, a number, True, False or None, or lists and mappings of texts to "
+            f"these, at most {_MOST_DEPTH} deep",
+            field=field,
+        )
+    return {name: _plain_option(one, field, depth + 1) for name, one in named.items()}
