@@ -17,6 +17,8 @@ __all__ = ["MAX_RANK", "Memory", "exprs", "power_of_two"]
 MAX_RANK = 64
 """The most dimensions of a tensor; DLPack and torch both stop here."""
 
+_MOST_SUMMED = 49  # the plans of these stay as they are; of one more the sum is too deep an expression
+
 
 def exprs(values: object, field: str) -> tuple[Expr, ...]:
     """Return a sequence of expressions and integers as expressions over symbols.
@@ -83,12 +85,19 @@ class Memory(OutsideExpr):
 
     def reach(self) -> tuple[Expr, Expr]:
         """Return the least extent, and elements between the first element and the last one if there are any."""
-        last = as_expr(0)
         least = as_expr(1)
-        for extent, step in zip(self.shape, self.steps(), strict=True):
-            last = last + (extent - 1) * step
+        for extent in self.shape:
             least = minimum(least, extent)
-        return least, last
+        return least, self._last()
+
+    def _last(self) -> Expr:
+        steps = self.steps()
+        if len(self.shape) > _MOST_SUMMED and getattr(self, "strides", None) is None:
+            return steps[0] * self.shape[0] - 1  # of products of so many extents a sum would be too deep
+        last = as_expr(0)
+        for extent, step in zip(self.shape, steps, strict=True):
+            last = last + (extent - 1) * step
+        return last
 
     def span(self) -> Expr:
         """Return elements from the first one to the last one's end; 0 if there are none."""
