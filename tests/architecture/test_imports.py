@@ -166,6 +166,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/testing/strategies/calls.py torch",
         "core/src/trunnion/testing/suite/test_arguments.py torch",
         "core/src/trunnion/testing/suite/test_operators.py torch",
+        "core/src/trunnion/testing/suite/test_values.py numpy",
         "core/src/trunnion/torch_runtime.py torch",
     }
 )

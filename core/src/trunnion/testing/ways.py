@@ -220,10 +220,8 @@ def _written(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Obser
     turn = harness.made["written"]
     objects = None if given.stream is None else stream_objects(harness, given.stream)
     stream = None if objects is None else objects[turn % len(objects)]
-    if turn % 2 and device is not None:
-        import torch  # noqa: PLC0415 - devices are torch's, in the simulator too
-
-        device = torch.device(device)
+    if turn % 2 and given.device is not None:
+        device = harness.storage(1, given.device).device
     call = functools.partial(loaded.entry, *given.args, out=given.out, stream=stream, device=device)
     return observe(harness, call, given_out=given.out)
 
