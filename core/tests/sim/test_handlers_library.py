@@ -299,3 +299,13 @@ def test_variables_take_no_allocator_s_memory_and_go_with_their_library(library,
     assert len(simulator.memory.allocations()) > before[1]
     library.ok("cuLibraryUnload", handle)
     assert len(simulator.memory.allocations()) == before[1]
+
+
+def test_handles_are_given_again_where_that_is_asked_for(library, simulator):
+    image = synthetic_cubin((SyntheticKernel(name="k"),))
+    with simulator.reusing_handles():
+        first = library.library(image)
+        assert library("cuLibraryUnload", first) is Status.SUCCESS
+        assert library.library(image) == first
+    assert library("cuLibraryUnload", first) is Status.SUCCESS
+    assert library.library(image) != first

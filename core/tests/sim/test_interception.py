@@ -216,3 +216,18 @@ def test_a_call_is_named_by_a_text(simulator, name):
 def test_a_device_is_named_by_its_ordinal(simulator, device):
     with pytest.raises(ArgumentTypeError, match="expected the ordinal of a simulated device"):
         simulator.new_stream(device)
+
+
+def test_who_holds_python_s_lock_is_told(library, simulator, kernel):
+    held = []
+
+    def look(proceed, *arguments):
+        held.append(simulator.holds_lock())
+        proceed(*arguments)
+
+    own = ctypes.PyDLL(simulator.library_path)
+    value = ctypes.c_int()
+    with simulator.intercept("cuDriverGetVersion", look):
+        for driver in (ctypes.CDLL(simulator.library_path), own):
+            driver.cuDriverGetVersion(ctypes.byref(value))
+    assert held == [False, True]
