@@ -24,6 +24,7 @@ from trunnion.cli.environment import (
     versions,
 )
 from trunnion.contract.diagnosis import Component, Severity
+from trunnion.signing.keys import PASSWORD
 from trunnion.toolchain.driver import InstalledDriver
 
 if TYPE_CHECKING:
@@ -78,10 +79,17 @@ def test_a_missing_runtime_is_told() -> None:
 
 def test_the_environment_is_told_with_all_that_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUNNION_TEST", "1")
+    monkeypatch.delenv(PASSWORD, raising=False)
     monkeypatch.delenv("CUDA_HOME", raising=False)
     found = environment()
     assert found["TRUNNION_TEST"] == "1"
     assert found["CUDA_HOME"] is None
+    assert PASSWORD not in found
+
+
+def test_a_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD, "a secret")
+    assert environment()[PASSWORD] == "set"
 
 
 @pytest.mark.parametrize(

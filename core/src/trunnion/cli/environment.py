@@ -19,6 +19,7 @@ from trunnion.contract.diagnosis import Finding, Severity
 from trunnion.distributions import PREFIX, canonical, installed, requirements
 from trunnion.errors import ArgumentValueError, ArtifactError, DeviceRequirementError
 from trunnion.registry import GROUP
+from trunnion.signing.keys import PASSWORD
 from trunnion.storage.ownership import check_owner
 
 if TYPE_CHECKING:
@@ -88,9 +89,12 @@ def versions() -> dict[str, str]:
 
 
 def environment() -> dict[str, str | None]:
-    """Return the environment variables that matter; None for one that is not set."""
+    """Return the environment variables that matter; None for one that is not set. A password is only said to be set."""
     own = sorted(name for name in os.environ if name.startswith(_OWN_VARIABLES))
-    return {name: os.environ.get(name) for name in (*_VARIABLES, *own)}
+    found = {name: os.environ.get(name) for name in (*_VARIABLES, *own)}
+    if PASSWORD in found:
+        found[PASSWORD] = "set"  # what a doctor says is pasted into reports
+    return found
 
 
 def missing_parts(installed: Mapping[str, str]) -> Iterator[Finding]:
