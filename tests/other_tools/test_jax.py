@@ -13,7 +13,7 @@ import pytest
 from page_reading.blocks import page_source
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, examples, symbols
+from trunnion import DeviceCode, ProgramBuilder, device, examples, gt, symbols
 from trunnion.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -198,6 +198,38 @@ def test_workspaces_that_would_not_be_aligned_are_refused():
     p.launch("two", args=(*spaces, p.output("y", "float32", (n,))), grid=1, block=1)
     with pytest.raises(UnsupportedFeatureError, match="make one workspace of them"):
         trunnion.jax_call(trunnion.compile(p.build(), "tvm_ffi", target="sm_90a"))
+
+
+def _for_each_multiprocessor(extent, **words):
+    (n,) = symbols("n")
+    p = ProgramBuilder("wide", DeviceCode("cuda", 'extern "C" __global__ void wide(float*, float*) {}'))
+    p.input("x", "float32", (n,))
+    space = p.workspace("space", "float32", (extent(n),))
+    p.launch("wide", args=(space, p.output("y", "float32", (n,))), block=1, **words)
+    return trunnion.compile(p.build(), "tvm_ffi", target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    "words", [{"grid": device.multiprocessor_count}, {"grid": 1, "when": gt(device.warp_size, 31)}]
+)
+def test_a_launch_of_which_the_device_decides_has_its_workspace(monkeypatch, words):
+    """Without a driver: nothing is loaded."""
+    monkeypatch.setattr("trunnion.operators.jax_call._loaded", lambda program: None)
+    monkeypatch.setattr("trunnion.operators.jax_call._JaxCall._target", lambda call, args: "none")
+    program = _for_each_multiprocessor(lambda n: 256 * n, **words)
+    traced = jax.make_jaxpr(trunnion.jax_call(program))(jnp.ones(4096, jnp.float32))
+    # 4096 x 256 x 4 bytes, and room to align them
+    assert [str(out.aval) for out in traced.eqns[0].outvars] == [
+        "float32[4096]",
+        f"uint8[{4096 * 256 * 4 + 256}]",
+    ]
+
+
+def test_a_workspace_whose_size_the_device_decides_is_refused():
+    program = _for_each_multiprocessor(lambda n: n * device.multiprocessor_count, grid=1)
+    with pytest.raises(UnsupportedFeatureError, match="'space': say the size") as caught:
+        trunnion.jax_call(program)
+    assert caught.value.features == ("a workspace whose size facts of the device decide",)
 
 
 def test_the_code_of_its_page_runs():

@@ -24,13 +24,14 @@ from trunnion.messages import describe, listed
 from trunnion.model.dtypes import Kind
 from trunnion.model.params import ScalarParam, TensorParam
 from trunnion.model.plan import refusals as rows
-from trunnion.model.plan.steps import ShapeLaunch, SizeWorkspace
+from trunnion.model.plan.steps import Phase, ShapeLaunch, SizeWorkspace, slots_of
 from trunnion.operators.structure import StructureWalk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trunnion.model.params import Param
+    from trunnion.model.plan import LaunchPlan
 
 __all__ = ["jax_call"]
 
@@ -63,7 +64,7 @@ def jax_call(program: CompiledProgram) -> Callable[..., Any]:
         If it is no program.
     UnsupportedFeatureError
         If the launcher is Python, or the program asks for what JAX has not: a tensor to write into, an address, a
-        struct, a complex number.
+        struct, a complex number, a workspace whose size facts of the device decide.
     ProgramError
         If it has no output, so that there would be nothing to call it for.
     BackendUnavailableError
@@ -87,7 +88,7 @@ def _modules() -> tuple[Any, Any]:
 
 def _expect_carried(program: CompiledProgram) -> None:
     """Refuse a program that asks for what JAX has not."""
-    signature, plan = program.program.signature, program.program.plan()
+    signature = program.program.signature
     name = f"a call of JAX of {shorten(program.program.name)}"
     for words, params, hint in (
         (
@@ -109,16 +110,35 @@ def _expect_carried(program: CompiledProgram) -> None:
         raise ProgramError(
             "has no output, for which JAX would call it; declare one", field=program.program.name
         )
-    wide = [one.name for one in plan.workspaces if one.alignment > _PIECE]
-    if program.kind == "cuda" and len(plan.workspaces) > 1 and wide:
-        hint = f"{listed(wide)}: make one workspace of them, or align each to {_PIECE} bytes at the most"
-        raise UnsupportedFeatureError(
-            name, [f"several workspaces, aligned to more than {_PIECE} bytes"], hint
-        )
+    _expect_sized(name, program.program.plan())
+    if program.kind == "cuda":
+        _expect_aligned(name, program.program.plan())
     if LAUNCHER not in program.artifact.files:
         hint = "compile it with a backend whose launchers are C++"
         raise UnsupportedFeatureError(
             f"a launcher of {program.backend}", ["calls of JAX: it is Python"], hint
+        )
+
+
+def _expect_sized(name: str, plan: LaunchPlan) -> None:
+    """Refuse workspaces whose sizes nobody knows while JAX traces: it allocates before there is a device."""
+    late = [
+        one.name
+        for one in plan.workspaces
+        if max(slots_of(SizeWorkspace(one)), default=-1) >= len(plan.bindings)
+    ]
+    if late:
+        hint = f"{listed(late)}: say the size by what the call is given"
+        raise UnsupportedFeatureError(name, ["a workspace whose size facts of the device decide"], hint)
+
+
+def _expect_aligned(name: str, plan: LaunchPlan) -> None:
+    """Refuse several workspaces of which one needs more than the pieces of one that JAX allocates are aligned to."""
+    wide = [one.name for one in plan.workspaces if one.alignment > _PIECE]
+    if wide and len(plan.workspaces) > 1:
+        hint = f"{listed(wide)}: make one workspace of them, or align each to {_PIECE} bytes at the most"
+        raise UnsupportedFeatureError(
+            name, [f"several workspaces, aligned to more than {_PIECE} bytes"], hint
         )
 
 
@@ -162,9 +182,19 @@ class _Array:
 
 
 class _Structure(StructureWalk):
-    """What a call of JAX allocates: outputs, and workspaces of the launches that happen."""
+    """What a call of JAX allocates: outputs, and workspaces of the launches that happen or may happen."""
 
     seen = (*StructureWalk.seen, ShapeLaunch, SizeWorkspace)
+
+    def walk(self) -> None:
+        """Do the steps that structure decides, and size what is read by launches of which the device decides.
+
+        Whether those happen is known once there is a device; by then JAX has allocated.
+        """
+        super().walk()
+        for action in self.plan.actions(Phase.ADMIT):
+            if isinstance(action, SizeWorkspace):
+                self._size(action.workspace)
 
     def workspace_bytes(self) -> int:
         """Return the bytes that all workspaces take, each with room to be aligned."""
