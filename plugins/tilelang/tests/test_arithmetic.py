@@ -111,6 +111,20 @@ def test_an_unsigned_operation_that_would_wrap_is_an_error_at_the_call():
         computed(node, u=5)
 
 
+@pytest.mark.parametrize("count", [Int(20, "uint32"), U])
+def test_an_unsigned_shift_that_would_cut_bits_off_is_an_error_at_the_call(count):
+    node = op("floordiv", Call("shift_left", (U, count), "uint32"), Int(2, "uint32"), "uint32")
+    assert computed(node, u=20) == 20 << 19
+    with pytest.raises(ArithmeticError, match="uint32"):
+        computed(node, u=1 << 12 if count is not U else 29)
+
+
+@pytest.mark.parametrize("name", ["shift_right", "bitwise_and", "bitwise_or", "bitwise_xor"])
+def test_an_unsigned_operation_that_cannot_wrap_is_no_more_than_itself(name):
+    signed, unsigned = (translated(Call(name, (U, Int(6, "uint32")), dtype)) for dtype in ("int32", "uint32"))
+    assert signed == unsigned
+
+
 def test_a_choice_that_is_known_leaves_the_other_side_alone():
     assert translated(Select(Int(1, "bool"), N, Float(1.0, "float32"))) == SYMBOLS[N.key]
     assert translated(Select(Int(0, "bool"), Unknown("Ramp"), Int(3))) == as_expr(3)

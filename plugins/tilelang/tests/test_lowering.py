@@ -10,6 +10,7 @@ from tilelang import tvm
 import trunnion
 from trunnion.contract.spec import Target
 from trunnion.errors import ProgramError
+from trunnion.model.expr_text import format_expr
 from trunnion_tilelang import from_artifact, from_jit, from_prim_func
 from trunnion_tilelang.lowering import TUNED_FOR, lower
 
@@ -43,6 +44,13 @@ def shifted(A):
     return B
 
 
+@T.prim_func
+def shifted_by(A: T.Tensor((256,), "float32"), k: T.uint32):
+    with T.Kernel(T.Cast("int32", T.shift_left(k, T.uint32(20)) // T.uint32(1 << 20)), threads=128) as bx:
+        for i in T.Parallel(128):
+            A[bx * 128 + i] = A[bx * 128 + i] * 2
+
+
 @pytest.mark.parametrize(
     "target",
     ["sm_90a", {"kind": "cuda", "arch": "sm_90a"}, tvm.target.Target({"kind": "cuda", "arch": "sm_90a"})],
@@ -53,6 +61,12 @@ def test_a_target_is_said_in_any_way(target):
     assert (program.name, program.code[0].target, program.code[0].name) == ("double", "sm_90a", "double.cu")
     assert [param.name for param in program.signature.params] == ["A", "B"]
     assert program.signature.outputs == ()
+
+
+def test_the_type_of_a_shift_is_read():
+    """Of an unsigned one, which in a host function wraps."""
+    (launch,) = from_prim_func(shifted_by, "sm_90a").launches
+    assert format_expr(launch.grid[0]) == "(cast(uint32, (k * 1048576)) // 1048576)"
 
 
 def test_the_target_whose_context_this_is_counts_and_the_program_is_the_artifact_s():

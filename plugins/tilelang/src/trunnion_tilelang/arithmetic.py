@@ -185,8 +185,7 @@ class Arithmetic:
             return _LOGIC[node.op](left, right)
         if node.op in _COMPARISONS:
             return binary(_COMPARISONS[node.op], left, right)
-        result = _OPERATIONS[node.op](left, right)
-        return _cast(result, node.dtype) if node.dtype.startswith("uint") else result
+        return _unwrapped(_OPERATIONS[node.op](left, right), node.dtype)
 
     def call(self, node: Call) -> Expr:
         """Return what an intrinsic computes."""
@@ -195,7 +194,7 @@ class Arithmetic:
                 ("shift_left" | "shift_right" | "bitwise_and" | "bitwise_or" | "bitwise_xor"),
                 (left, right),
             ):
-                return _BITS[node.op](self._expr(left), self._expr(right))
+                return _unwrapped(_BITS[node.op](self._expr(left), self._expr(right)), node.dtype)
             case "isnullptr", (pointer,):
                 return self._is_null(pointer)
             case "likely", (value,):
@@ -220,6 +219,11 @@ def _cast(value: Expr, dtype: str) -> Expr:
     if dtype == "bool":
         return value if value.bounds.within(Interval(0, 1)) else ne(value, 0)
     return value if value.bounds.within(integer_range(dtype)) else value.cast(dtype)
+
+
+def _unwrapped(value: Expr, dtype: str) -> Expr:
+    """Return what an operation computes, an error at the call where the hardware would wrap an unsigned result."""
+    return _cast(value, dtype) if dtype.startswith("uint") else value
 
 
 def _describe(node: Node) -> str:

@@ -133,6 +133,9 @@ class Call:
     args: tuple[Node, ...]
     """What it is given."""
 
+    dtype: str = "int32"
+    """The result's type."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unknown:

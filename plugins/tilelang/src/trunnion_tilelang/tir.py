@@ -275,7 +275,7 @@ def _call(expr: Any) -> Node:
         return Unknown(f"call of {getattr(expr.op, 'name_hint', type(expr.op).__name__)}")
     op = str(name).rpartition(".")[2]
     args = tuple(_expr(arg) for arg in expr.args)
-    return Select(*args) if op == "if_then_else" else Call(op, args)
+    return Select(*args) if op == "if_then_else" else Call(op, args, str(expr.dtype))
 
 
 _EXPRESSIONS: Mapping[str, Callable[[Any], Node]] = {
