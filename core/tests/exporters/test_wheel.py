@@ -22,6 +22,7 @@ from trunnion.bundles.conditions import Condition, conditions_of
 from trunnion.cli import main
 from trunnion.errors import ArgumentValueError, ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.exporters import wheel as exported
+from trunnion.exporters.python_module import emit_module
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 
@@ -131,6 +132,16 @@ def test_each_parameter_has_its_type_whatever_it_is_called(tmp_path: Path) -> No
         "Tensor",
         "None",
     ]
+
+
+@pytest.mark.parametrize("name", ["_chosen", "_on", "bundle"])
+def test_no_parameter_hides_what_a_function_calls(name: str) -> None:
+    builder = ProgramBuilder("odd", CODE)
+    x = builder.input(name, "float32", (8,), access="write")
+    builder.launch("k", (x,), 1, 8)
+    tree = ast.parse(emit_module("kernels", "index.trn", "", {"odd": builder.build()}))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert [one.arg for one in functions["odd"].args.posonlyargs] == ["arg0"]
 
 
 @pytest.mark.parametrize(

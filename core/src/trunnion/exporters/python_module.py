@@ -28,7 +28,7 @@ TAKEN_NAMES: Final = frozenset(
 _ANNOTATED: Final = frozenset({"bool", "bytes", "complex", "float", "int", "list", "object", "str", "tuple"})
 """What annotations call by a builtin's name, which a function of that name would be; a parameter may have it."""
 
-_OWN: Final = TAKEN_NAMES | {"bundle", "functools", "pathlib", "trunnion"}
+_OWN: Final = TAKEN_NAMES | {"bundle", "functools", "pathlib", "trunnion", "_chosen", "_on"}
 _WIDTH: Final = 110
 
 _CHOICE: Final = '''\
