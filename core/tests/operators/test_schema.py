@@ -72,6 +72,20 @@ def test_outputs_with_such_a_name_are_counted(name):
     assert spelled(outputs=(tensor("y"), tensor(name))).out_names == ("out0", "out1")
 
 
+@pytest.mark.parametrize(
+    ("params", "names"),
+    [
+        (("out1",), ("out_0", "out_1")),
+        (("out1", "out_0"), ("out__0", "out__1")),
+        (("output", "inner"), ("out0", "out1")),
+    ],
+)
+def test_no_output_is_counted_as_a_parameter_is_called(params, names, lib):
+    schema = spelled(*map(tensor, params), outputs=(tensor("y"), tensor("out")))
+    assert schema.out_names == names
+    torch.library.define("trunnion_tests::counted", schema.out(), lib=lib)
+
+
 def test_very_many_written_tensors_have_names_of_their_own(lib):
     schema = OperatorSchema(Signature(tuple(tensor(f"t{i}", access="write") for i in range(30))), {})
     torch.library.define("trunnion_tests::many", schema.functional(), lib=lib)

@@ -106,7 +106,11 @@ class OperatorSchema:
         if len(own) == 1:
             return ("out",)
         free = all(map(_is_word, own)) and not set(self.names) & set(own) and "out" not in own
-        return own if free else tuple(f"out{place}" for place in range(len(own)))
+        word = "out"
+        while not free:
+            own = tuple(f"{word}{place}" for place in range(len(own)))
+            free, word = not set(self.names) & set(own), f"{word}_"
+        return own
 
     @property
     def mutated(self) -> tuple[TensorParam, ...]:
