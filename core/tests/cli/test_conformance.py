@@ -118,6 +118,12 @@ def test_what_is_not_here_is_its_own_error(words, kind, said, monkeypatch, capsy
     assert said in error["message"]
 
 
+def test_a_report_has_its_file_wherever_a_traceback_is_asked_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("trunnion.cli.conformance._checked", None)
+    assert main(["--traceback", "conformance", "nvrtc", "--json", str(tmp_path / "no" / "a.json")]) == 2
+    assert "whose folder does not exist" in " ".join(capsys.readouterr().err.replace("│", "").split())
+
+
 @pytest.mark.parametrize("kind", ["--json", "--html", "--badge"])
 def test_a_place_for_no_report_is_refused_before_anything_is_checked(kind, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("trunnion.cli.conformance._checked", None)

@@ -111,8 +111,9 @@ def run(words: Sequence[str]) -> int:
 
 def _parted(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words that may stand anywhere, each once, and the others."""
+    command = next((word for word in words if word not in _EVERYWHERE), "")
     own = [
-        word == _JSON and words[0] == "conformance" and following.endswith(".json")
+        word == _JSON and command == "conformance" and following.endswith(".json")
         for word, following in zip(words, [*words[1:], ""], strict=False)
     ]
     found = [word for word, is_own in zip(words, own, strict=True) if word in _EVERYWHERE and not is_own]
