@@ -107,6 +107,29 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, cut: int) -> None:
         read_arrays(str(tmp_path / "a.npz"))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4, ",  # tokenize.TokenError
+        "{'descr': '<f4', b'fortran_order': False, 'shape': (4,)}",  # TypeError
+        "{'descr': ',f4', 'fortran_order': False, 'shape': (4,)}",  # SyntaxError
+        "{'descr': (), 'fortran_order': False, 'shape': (4,)}",  # IndexError
+        f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({'9' * 30},)}}",  # OverflowError
+        "-" * 3000,  # RecursionError
+    ],
+)
+def test_a_damaged_header_is_refused(tmp_path: Path, header: str) -> None:
+    text = f"{header}\n".encode()
+    data = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(16)
+    (tmp_path / "a.npy").write_bytes(data)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", data)
+    with pytest.raises(ProgramError, match="cannot read"):
+        read_array(str(tmp_path / "a.npy"))
+    with pytest.raises(ProgramError, match="cannot read"):
+        read_arrays(str(tmp_path / "a.npz"))
+
+
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path), str(tmp_path / "pipe"), str(tmp_path / "nothing"), "x" * 5000, "a\0b", ""):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -20,7 +21,19 @@ __all__ = ["as_tensor", "read_array", "read_arrays", "write_arrays"]
 
 _MOST_BYTES = 1 << 34
 _PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}", re.ASCII)
-_DAMAGED = (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+_HEADERS = (SyntaxError, tokenize.TokenError, TypeError, IndexError, OverflowError, RecursionError)
+"""What NumPy raises besides of a header that it evaluates: it is Python's text, and made up of anything."""
+
+_DAMAGED = (
+    OSError,
+    ValueError,
+    EOFError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    *_HEADERS,
+)
 
 
 def read_array(path: str) -> Any:
