@@ -218,6 +218,43 @@ def test_a_program_that_takes_no_gradient_is_refused(compiled, name, lib):
         trunnion.torch_op(compiled("square"), name, backward=trunnion.compile(p.build(), lazy=True), lib=lib)
 
 
+def _gradient_that_takes(kind, called, *rest):
+    (n,) = symbols("n")
+    p = ProgramBuilder("odd", DeviceCode("c++", "void odd(const void*) {}"))
+    if called != "grad_y":
+        p.input("grad_y", "float64", (n,))
+    getattr(p, kind)(called, *rest)
+    p.launch("odd", args=(p.output("grad_x", "float64", (8,)),), grid=1, block=1)
+    return trunnion.compile(p.build(), lazy=True)
+
+
+@pytest.mark.parametrize(
+    ("taken", "said"),
+    [
+        (("input", "k", "float64", (8,)), "a tensor of float64 for a parameter 'k', expected a float,"),
+        (("scalar", "k", "int64"), "an integer for a parameter 'k', expected a float,"),
+        (("struct", "k", 8, 8), "a struct of 8 bytes for a parameter 'k', expected a float,"),
+        (("scalar", "x", "float64"), "a float for a parameter 'x', expected a tensor of float64,"),
+        (
+            ("input", "x", "float32", (8,)),
+            "a tensor of float32 for a parameter 'x', expected a tensor of float64,",
+        ),
+        (("pointer", "y"), "an address for a parameter 'y', expected a tensor of float64,"),
+        (("scalar", "grad_y", "float64"), "a float for a parameter 'grad_y', expected a tensor of float64,"),
+    ],
+)
+def test_a_program_that_takes_something_else_by_a_name_is_refused(compiled, name, lib, taken, said):
+    with pytest.raises(ArgumentValueError) as caught:
+        trunnion.torch_op(compiled("scale"), name, backward=_gradient_that_takes(*taken), lib=lib)
+    assert said in str(caught.value)
+    assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
+
+
+def test_a_number_may_be_of_another_width(compiled, name, lib):
+    backward = _gradient_that_takes("scalar", "k", "float32")
+    trunnion.torch_op(compiled("scale"), name, backward=backward, lib=lib)
+
+
 def test_a_call_that_the_gradients_program_refuses_says_whose_gradient_it_is(name, lib):
     (n,) = symbols("n")
     p, q = (ProgramBuilder(one, DeviceCode("c++", BIASED)) for one in ("biased", "twice"))

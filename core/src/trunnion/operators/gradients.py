@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from trunnion.compiled import CompiledProgram
 from trunnion.errors import (
@@ -13,7 +13,8 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.messages import describe, listed
-from trunnion.model.params import TensorParam
+from trunnion.model.dtypes import Kind
+from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def expect_backward(schema: OperatorSchema, backward: Any, setup_context: Any, k
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        If it is neither, or the program takes or gives what the operator does not have.
+        If it is neither, or the program takes or gives what the operator does not have, or takes it as something else.
     UnsupportedFeatureError
         If the operator writes into its inputs, of which torch differentiates none, or the gradient's program does.
     """
@@ -143,7 +144,7 @@ class _Names:
     Raises
     ------
     ArgumentValueError
-        If it takes or gives what the operator does not have.
+        If it takes or gives what the operator does not have, or takes it as something else.
     """
 
     def __init__(self, schema: OperatorSchema, backward: CompiledProgram) -> None:
@@ -164,17 +165,55 @@ class _Names:
                 wanted = listed(f"{_PREFIX}{tensor}" for tensor in sorted(tensors))
                 raise _misnamed(f"an output {shorten(output.name)}", f"of {wanted} each at most once")
             self.given[self.inputs[one]] = place
+        self._expect_kinds()
         self.taken = {self.gradient_of(param.name) for param in self.program.signature.params}
         if self.taken <= {None}:
             raise _misnamed(
                 "no gradient among its parameters", f"one of {listed(sorted(gradients))} at least"
             )
 
+    def _expect_kinds(self) -> None:
+        """Refuse a parameter that is something else than what the operator has by its name, or the gradient of that."""
+        signature = self.schema.signature
+        named: dict[str, Param] = {one.name: one for one in (*signature.params, *signature.outputs)}
+        for param in self.program.signature.params:
+            place = self.gradient_of(param.name)
+            got, wanted = (
+                _kind(param),
+                _kind(named[param.name] if place is None else signature.outputs[place]),
+            )
+            if got != wanted:
+                raise _misnamed(
+                    f"{got} for a parameter {shorten(param.name)}", f"{wanted}, as the operator has it"
+                )
+
     def gradient_of(self, name: str) -> int | None:
         """Return the place of the output whose gradient a parameter is; None if it is none."""
         if name in self.inputs or name in self.outputs:
             return None
         return self.outputs.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
+
+
+def _kind(param: Param) -> str:
+    """Return what an argument is; of numbers, as far as torch tells them apart."""
+    match param:
+        case TensorParam():
+            return f"a tensor of {param.dtype}"
+        case ScalarParam():
+            return _NUMBERS[param.dtype.kind]
+        case PointerParam():
+            return "an address"
+        case StructParam():
+            return f"a struct of {param.nbytes} bytes"
+
+
+_NUMBERS: Final = {
+    Kind.BOOL: "a bool",
+    Kind.INT: "an integer",
+    Kind.UINT: "an integer",
+    Kind.FLOAT: "a float",
+    Kind.COMPLEX: "a complex number",
+}
 
 
 def _misnamed(got: str, expected: str) -> ArgumentValueError:
