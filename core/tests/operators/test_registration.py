@@ -12,7 +12,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, Symbol, examples, symbols
+from trunnion import DeviceCode, ProgramBuilder, Symbol, eq, examples, ge, gt, lt, select, symbols
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -183,6 +183,104 @@ def test_what_only_memory_knows_is_asserted_when_the_graph_runs(name, lib):
         for wrong in ((torch.ones(4), two, two), (torch.ones(4), torch.tensor(3), four)):
             with pytest.raises((RuntimeError, ArgumentValueError)):
                 model(*wrong)
+
+
+def _copying(extent=lambda n: n, check=None):
+    (n,) = symbols("n")
+    p = ProgramBuilder("copy", DeviceCode("c++", COPY))
+    x, y = p.input("x", "float32", (n,)), p.output("y", "float32", (extent(n),))
+    if check is not None:
+        p.check(check(n), "what fits")
+    p.launch("copy", args=(x, y, n, extent(n)), grid=1, block=1)
+    return trunnion.compile(p.build())
+
+
+COPY = """
+#include <trunnion/block.h>
+
+void copy(const float* x, float* y, int64_t n, int64_t made, const trunnion_block_t*) {
+  for (int64_t i = 0; i < made; ++i) y[i] = i < n ? x[i] : 0;
+}
+"""
+
+
+def _traced(op):
+    """Return an operator of what is greater than 0, as a graph."""
+    torch._dynamo.reset()
+    return torch.compile(lambda x: op(x[x > 0]) + 1, fullgraph=True, backend="aot_eager")
+
+
+@pytest.fixture
+def captured():
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        yield
+
+
+@pytest.mark.usefixtures("captured")
+@pytest.mark.parametrize(
+    ("check", "fits", "wrong"),
+    [
+        (lambda n: eq(n % 128, 0), (128, 256), 129),
+        (lambda n: lt(n, 1000), (5, 999), 1000),
+        (lambda n: n - 5, (4, 6), 5),
+        (lambda n: lt(n, 1000) * ge(n, 3), (3, 999), 2),
+        (lambda n: select(gt(n, 8), lt(n, 100), 1), (8, 99), 100),
+    ],
+)
+def test_a_check_of_what_only_memory_knows_is_asserted(name, lib, check, fits, wrong):
+    op = trunnion.torch_op(_copying(check=check), name, lib=lib)
+    model = _traced(op)
+    for count in fits:
+        assert torch.equal(model(torch.ones(count)), torch.full((count,), 2.0))
+    with pytest.raises(ArgumentValueError, match="what fits"):
+        op(torch.ones(wrong))
+    with pytest.raises(RuntimeError):
+        model(torch.ones(wrong))
+
+
+@pytest.mark.usefixtures("captured")
+@pytest.mark.parametrize(
+    "extent",
+    [
+        lambda n: select(gt(n, 8), 8, n),
+        lambda n: select(gt(n, 8), n - 5, n + 1),
+        lambda n: n + gt(n, 8) * 2,
+        lambda n: select(gt(n, 8), select(lt(n, 10), 1, n), 2),
+    ],
+)
+def test_a_choice_by_what_only_memory_knows_is_part_of_the_graph(name, lib, extent):
+    op = trunnion.torch_op(_copying(extent), name, lib=lib)
+    model = _traced(op)
+    for count in (1, 8, 9, 20):
+        assert torch.equal(model(torch.ones(count)), op(torch.ones(count)) + 1)
+
+
+@pytest.mark.usefixtures("captured")
+def test_strides_of_as_many_rows_as_only_memory_knows(name, lib):
+    n, s = symbols("n s")
+    p = ProgramBuilder("copy", DeviceCode("c++", COPY))
+    x, y = p.input("x", "float32", (n, 3), strides=(s, 1)), p.output("y", "float32", (n, 3))
+    p.launch("copy", args=(x, y, n * 3, n * 3), grid=1, block=1)
+    op, x = trunnion.torch_op(trunnion.compile(p.build()), name, lib=lib), torch.randn(5, 3)
+    torch._dynamo.reset()
+    model = torch.compile(lambda x: op(x[x[:, 0] > 0]), fullgraph=True, backend="aot_eager")
+    for one in (x, x.abs(), -x.abs()):
+        assert torch.equal(model(one), one[one[:, 0] > 0])
+
+
+@pytest.mark.usefixtures("captured")
+def test_what_is_written_to_is_of_as_many_elements_as_only_memory_knows(name, lib):
+    op = trunnion.torch_op(_copying(), name, lib=lib)
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def model(x, count):
+        y = torch.zeros(count.item())
+        op.out(x[x > 0], out=y)
+        return y
+
+    assert model(torch.ones(4), torch.tensor(4)).tolist() == [1.0] * 4
+    with pytest.raises((RuntimeError, ArgumentValueError)):
+        model(torch.ones(4), torch.tensor(3))
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself

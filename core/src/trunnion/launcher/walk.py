@@ -322,9 +322,13 @@ class Walk:
         """Whether a condition holds, of which a trace may know no more than that it will be asserted."""
         return bool(condition)
 
+    def _met(self, condition: Expr) -> bool:
+        """Whether a condition of the author's is met."""
+        return bool(self._value(condition))
+
     def _require(self, check: ValueCheck | ConditionCheck) -> None:
         if isinstance(check, ConditionCheck):
-            if not self._holds(self._value(check.condition)):
+            if not self._met(check.condition):
                 raise refusals.condition_error(check.message)
             return
         source = check.source

@@ -13,7 +13,7 @@ from trunnion.model.plan import refusals as rows
 from trunnion.model.plan.places import author_extents
 from trunnion.model.plan.slots import ScalarSlot, StructSlot
 from trunnion.operators.kernels import as_bytes, expect_no_gradient
-from trunnion.operators.shapes import symbolic_value
+from trunnion.operators.shapes import symbolic_condition, symbolic_value
 from trunnion.operators.structure import StructureWalk
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class FakeCall(StructureWalk):
         shape, texts = self.shapes[slot.index], author_extents(self.plan, slot)
         self._check_structure(slot.name, tensor, slot.dtype.name, len(shape))
         for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
-            if got != extent:
+            if not self._holds(got == extent):
                 raise refusals.extent_error(slot.name, axis, got, extent, texts[axis])
         if tensor.device != self.device:
             raise rows.OUTPUT_PLACE(slot.name, tensor.device, self.device)
@@ -108,6 +108,18 @@ class FakeCall(StructureWalk):
         from torch.fx.experimental.symbolic_shapes import expect_true  # noqa: PLC0415 - it is slow to import
 
         return expect_true(condition) if isinstance(condition, self._torch.SymBool) else bool(condition)
+
+    def _met(self, condition: Expr) -> bool:
+        return self._holds(symbolic_condition(condition, self.values, self.plan.symbols))
+
+    def _live(self, source: Source) -> bool:
+        """Whether a stride matters: one does along an extent of which only memory knows, as it mostly will."""
+        from torch.fx.experimental.symbolic_shapes import guard_or_true  # noqa: PLC0415 - it is slow to import
+
+        if source.kind != "stride":
+            return True
+        tensor = self.tensors[source.slot]
+        return guard_or_true(tensor.shape[source.axis] > 1) and guard_or_true(tensor.numel() > 0)
 
     def _number(self, source: Source) -> Any:
         if source.kind == "scalar":

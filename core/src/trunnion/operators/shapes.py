@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.launcher.arithmetic import evaluate, shift_count
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot
@@ -10,17 +11,17 @@ from trunnion.model.expr_text import brief_expr
 from trunnion.model.op import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["symbolic_value"]
+__all__ = ["symbolic_condition", "symbolic_value"]
 
 
 def symbolic_value(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> Any:
     """Return the value of a plan's expression, an int where all values are, else maybe a ``torch.SymInt``.
 
     Only what depends on a comparison asks a symbol for its value, as ``if`` does, and so does a common divisor, which
-    torch's symbols lack: torch then compiles once for each answer. Whether a symbolic value fits 64 bits the call
-    itself checks.
+    torch's symbols lack: torch then compiles once for each answer. A comparison of a number that only memory knows has
+    none yet, and is part of the value. Whether a symbolic value fits 64 bits the call itself checks.
 
     Parameters
     ----------
@@ -44,8 +45,11 @@ def symbolic_value(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> A
         case Slot(index):
             return values[index]
         case Select(condition, then, otherwise):
-            chosen = then if symbolic_value(condition, values, names) else otherwise
-            return symbolic_value(chosen, values, names)
+            return _chosen(
+                symbolic_condition(condition, values, names),
+                lambda: symbolic_value(then, values, names),
+                lambda: symbolic_value(otherwise, values, names),
+            )
         case Cast(operand):
             return symbolic_value(operand, values, names)
         case Binary(op, left, right):
@@ -54,7 +58,39 @@ def symbolic_value(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> A
     raise TypeError(f"a plan's expression holds a {type(expr).__name__}")
 
 
+def symbolic_condition(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> Any:
+    """Return whether an expression is not 0, a bool where all values are known, else maybe a ``torch.SymBool``.
+
+    Of what is a comparison as a whole no symbol is asked: the graph can assert it. Parameters and errors are those of
+    `symbolic_value`.
+    """
+    if isinstance(expr, Binary) and expr.op in _COMPARISONS:
+        left, right = (symbolic_value(one, values, names) for one in (expr.left, expr.right))
+        return _COMPARISONS[expr.op](left, right)
+    return symbolic_value(expr, values, names) != 0
+
+
+_COMPARISONS: Final = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
+}
+
+
+def _chosen(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """Return one of two values; both as one if only memory knows which."""
+    if type(condition) is bool or condition.node.has_hint():
+        return then() if condition else otherwise()
+    holds = condition.__sym_ite__(1, 0)
+    return holds * then() + (1 - holds) * otherwise()
+
+
 def _computed(op: Op, left: Any, right: Any) -> Any:
+    if op in _COMPARISONS:
+        return _chosen(_COMPARISONS[op](left, right), lambda: 1, lambda: 0)
     if op in (Op.MIN, Op.MAX):
         import torch  # noqa: PLC0415 - importing trunnion must not import torch
 
