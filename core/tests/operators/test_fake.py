@@ -8,7 +8,7 @@ from hypothesis import given
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from trunnion.errors import ArgumentError, TrunnionError
+from trunnion.errors import ArgumentError, ExprError, TrunnionError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import ceildiv, gcd, lt, maximum, minimum, select, symbols
@@ -104,6 +104,18 @@ def test_a_symbol_stays_a_symbol(expression, guards):
     assert isinstance(value, torch.SymInt)
     assert int(value.node.hint) == symbolic_value(expr, (5, 7), ("m", "n"))
     assert len(env.guards) - before == guards
+
+
+@pytest.mark.parametrize(
+    "expression", [lambda m, n: m // n, lambda m, n: m % n, ceildiv, lambda m, n: m + 1 // (n * 2)]
+)
+def test_a_division_by_what_is_known_to_be_zero_is_refused(expression):
+    from trunnion.operators.shapes import symbolic_value
+
+    expr = expression(*map(slots_of, symbols("m n"), range(2)))
+    x = _symbolic(FakeTensorMode(shape_env=ShapeEnv()), (5,))
+    with pytest.raises(ExprError, match="zero"):
+        symbolic_value(expr, (x.shape[0], 0), ("m", "n"))
 
 
 def slots_of(symbol, index):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.launcher.arithmetic import evaluate, shift_count
+from trunnion.launcher.arithmetic import divisor, evaluate, shift_count
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot
 from trunnion.model.expr_text import brief_expr
 from trunnion.model.op import Op
@@ -35,7 +35,7 @@ def symbolic_value(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> A
     Raises
     ------
     ExprError
-        If all is known, and the expression divides by zero, or a value does not fit; if it shifts too far.
+        If all is known, and a value does not fit; if it divides by what is known to be zero, or shifts too far.
     """
     if all(type(value) is int for value in values):
         return evaluate(expr, values, names)
@@ -54,7 +54,7 @@ def symbolic_value(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> A
             return symbolic_value(operand, values, names)
         case Binary(op, left, right):
             a, b = symbolic_value(left, values, names), symbolic_value(right, values, names)
-            return _computed(op, a, shift_count(b, brief_expr(expr, names)) if op.shifts else b)
+            return _computed(op, a, _admitted(expr, b, names))
     raise TypeError(f"a plan's expression holds a {type(expr).__name__}")
 
 
@@ -86,6 +86,15 @@ def _chosen(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any
         return then() if condition else otherwise()
     holds = condition.__sym_ite__(1, 0)
     return holds * then() + (1 - holds) * otherwise()
+
+
+def _admitted(expr: Binary, right: Any, names: Sequence[str]) -> Any:
+    """Return the right operand, if what is known of it is allowed."""
+    if expr.op.shifts:
+        return shift_count(right, brief_expr(expr, names))
+    if expr.op.divides and type(right) is int:
+        return divisor(right, brief_expr(expr, names))
+    return right
 
 
 def _computed(op: Op, left: Any, right: Any) -> Any:
