@@ -184,7 +184,8 @@ class DriverState:
         Parameters
         ----------
         handle
-            The stream; a default one captures nothing.
+            The stream; for a default one nothing is kept. The legacy one captures nothing, and of the per-thread one,
+            which captures, a tensor library knows nothing.
         tensor
             The tensor.
         """
