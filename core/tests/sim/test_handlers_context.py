@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
 from trunnion.sim.status import Status
 
 
@@ -72,6 +73,42 @@ def test_a_released_context_is_destroyed(library, simulator):
         assert library("cuCtxSynchronize") is Status.CONTEXT_IS_DESTROYED
         library.ok("cuDevicePrimaryCtxGetState", 1, ctypes.byref(flags), ctypes.byref(active))
         assert active.value == 0
+    finally:
+        context.references = held
+
+
+def address_of(library, image, variable):
+    address = ctypes.c_uint64()
+    library.ok("cuLibraryGetGlobal", ctypes.byref(address), None, image, variable)
+    return address.value
+
+
+def test_nothing_of_a_destroyed_context_is_valid_under_the_next_one(library, simulator):
+    context = simulator.state.contexts[1]
+    held, context.references = context.references, 0  # whatever other tests retained
+    other = library.handle("cuStreamCreate", 0)
+    variable = SyntheticVariable(name="bias", nbytes=4)
+    image = library.library(synthetic_cubin([SyntheticKernel(name="plain")], variables=[variable]))
+    kernel = library.kernel("plain", image)
+    try:
+        library.context(1)
+        stream, event = library.handle("cuStreamCreate", 0), library.handle("cuEventCreate", 0)
+        function = library.handle("cuKernelGetFunction", kernel)
+        address = address_of(library, image, b"bias")
+        simulator.state.memory.on(1).write(address, b"used")
+        library.ok("cuStreamBeginCapture_v2", stream, 1)
+        library.ok("cuStreamBeginCapture_v2", 2, 1)
+        library.ok("cuDevicePrimaryCtxRelease_v2", 1)
+        assert not simulator.state.captures.standing
+        library.context(1)
+        assert library("cuStreamGetFlags", stream, ctypes.byref(ctypes.c_uint())) is Status.INVALID_HANDLE
+        assert library("cuEventQuery", event) is Status.INVALID_HANDLE
+        assert library.launch(function) is Status.INVALID_HANDLE
+        assert library.handle("cuKernelGetFunction", kernel) != function
+        again = address_of(library, image, b"bias")
+        assert simulator.state.memory.on(1).read(again, 4) == bytes(4)
+        library.ok("cuStreamSynchronize", other)
+        library.ok("cuDevicePrimaryCtxRelease_v2", 1)
     finally:
         context.references = held
 

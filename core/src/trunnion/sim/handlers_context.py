@@ -49,8 +49,7 @@ def _release(call: Call, ordinal: int) -> None:
             raise Refusal(Status.INVALID_CONTEXT, f"the primary context of device {ordinal} is not retained")
         context.references -= 1
         if context.references == 0:
-            context.limits.clear()
-            context.defaults.clear()
+            call.state.destroy(context)
 
 
 def _state(call: Call, ordinal: int, flags: int | None, active: int | None) -> None:

@@ -144,6 +144,22 @@ class DriverState:
         for node in graph.nodes:
             self.handled.pop(node.handle, None)
 
+    def destroy(self, context: Context) -> None:
+        """Make all that a context held unreachable: nothing of it is valid under one that is retained later."""
+        device = context.device
+        for thing in (*context.defaults.values(), *self.handled.values()):
+            if isinstance(thing, Kernel):
+                thing.functions.pop(device.ordinal, None)
+            elif isinstance(thing, Library):
+                for name in [key for key in thing.variables if key[1] == device.ordinal]:
+                    del thing.variables[name]
+            elif isinstance(thing, Stream | Event | Function) and thing.device is device:
+                if isinstance(thing, Stream):
+                    self.captures.abandon(thing)
+                self.handled.pop(thing.handle, None)
+        context.limits.clear()
+        context.defaults.clear()
+
     def device(self, ordinal: int) -> Device:
         """Return a device by its ordinal.
 
@@ -235,14 +251,10 @@ class DriverState:
         Raises
         ------
         Refusal
-            If the handle is not live, its context was released, or a default stream is meant and no context is
-            current.
+            If the handle is not live, or a default stream is meant and no context is current.
         """
         if handle not in (0, LEGACY_STREAM, PER_THREAD_STREAM):
-            found = self.get(Stream, handle)
-            if self.contexts[found.device.ordinal].references == 0:
-                raise Refusal(Status.CONTEXT_IS_DESTROYED, "the stream's primary context was released")
-            return found
+            return self.get(Stream, handle)
         context = self.current()
         own = handle == PER_THREAD_STREAM
         key = self.thread() if own else 0
