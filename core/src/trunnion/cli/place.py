@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trunnion.cli.examination import examine
 from trunnion.errors import DeviceRequirementError, ProgramError, shorten
 from trunnion.messages import suggestion
 
@@ -115,10 +118,24 @@ class Place:
 
 
 def gpu_name() -> str:
-    """Return the name of the GPU that torch would use, or an empty text if it has none."""
+    """Return the name of the GPU that torch would use, or an empty text if it has none.
+
+    To look for one, torch loads the driver, beside which none can be simulated. So it looks in a process of its own,
+    unless this one has loaded the driver already.
+    """
     import torch
 
-    return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else ""
+    there = torch.cuda.is_available
+    found = there() if _is_driver_loaded() else next(iter(examine({"torch": there})))[1]
+    return str(torch.cuda.get_device_name(0)) if found is True else ""
+
+
+def _is_driver_loaded() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return True
 
 
 def host_place() -> Place:
