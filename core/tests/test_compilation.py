@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import math
 from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -315,7 +316,11 @@ def cyclic() -> list[Any]:
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize(
     "value",
-    [object(), {1, 2}, b"a", [object()], {"a": object()}, {1: 2, "a": 3}, cyclic(), {"a": cyclic()}],
+    [
+        *(object(), {1, 2}, b"a", [object()], {"a": object()}, {1: 2, "a": 3}, cyclic(), {"a": cyclic()}),
+        *(math.nan, -math.inf, 1 << 64, -(10**5000)),
+    ],
+    ids=lambda value: type(value).__name__,  # one of them has more digits than Python prints
 )
 def test_an_option_that_json_has_not_is_refused(compile_in, store, cache: bool, value: Any) -> None:
     """The key is made of it: of what says where it lies in memory there would be another one in each process."""
@@ -330,11 +335,17 @@ def test_options_are_handed_on_as_python_s_own_values(compile_in, compiler, monk
     class Word(enum.StrEnum):
         ONE = "1"
 
+    class Level(enum.IntEnum):
+        THIRD = 3
+
     seen = []
     monkeypatch.setattr(compiler, "environment", lambda _, request: seen.append(dict(request.options)) or {})
-    options = OrderedDict(acme=OrderedDict({Word.ONE: np.str_("a"), "more": (Word.ONE, 2), "number": 3.5}))
+    options = OrderedDict(
+        acme=OrderedDict({Word.ONE: np.str_("a"), "more": (Word.ONE, Level.THIRD), "number": 3.5})
+    )
     compile_in(options=options)
-    assert seen[0] == {"1": "a", "more": ["1", 2], "number": 3.5}
+    assert seen[0] == {"1": "a", "more": ["1", 3], "number": 3.5}
+    assert type(seen[0]["more"][1]) is int
     assert {*map(type, (*seen[0], seen[0]["1"], *seen[0]["more"][:1]))} == {str}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["options_of"]
 
 _MOST_DEPTH = 16
+_NUMBERS = 1 << 64
 
 
 def options_of(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Mapping[str, Any]:
@@ -65,8 +67,12 @@ def _plain_option(value: Any, field: str, depth: int = 0) -> Any:
 
     A key is made of it: what is no JSON has no spelling that is the same in every process.
     """
-    if value is None or is_a(value, (int, float)):
+    if value is None or is_a(value, bool):
         return value
+    if is_a(value, int) and abs(whole := int.__int__(value)) < _NUMBERS:
+        return whole
+    if is_a(value, float) and math.isfinite(number := float.__float__(value)):
+        return number
     if is_a(value, str):
         return text(value)
     if depth < _MOST_DEPTH and is_a(value, (list, tuple)):
@@ -74,8 +80,8 @@ def _plain_option(value: Any, field: str, depth: int = 0) -> Any:
     named = _named(value) if depth < _MOST_DEPTH and is_a(value, dict) else None
     if named is None:
         raise ProgramError(
-            f"got {describe(value)}, expected a text, a number, True, False or None, or lists and mappings of texts to "
-            f"these, at most {_MOST_DEPTH} deep",
+            f"got {describe(value)}, expected a text, a finite number, an integer of 64 bits at most, True, False or "
+            f"None, or lists and mappings of texts to these, at most {_MOST_DEPTH} deep",
             field=field,
         )
     return {name: _plain_option(one, field, depth + 1) for name, one in named.items()}

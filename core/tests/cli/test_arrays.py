@@ -173,3 +173,16 @@ def test_a_limit_has_its_unit(tmp_path: Path) -> None:
         ProgramError, match=r"17179869185 bytes, expected at most 17179869184 bytes \(16 GiB\)"
     ):
         read_array(str(tmp_path / "large.npy"))
+
+
+def test_a_type_that_ends_numpy_s_process_is_refused_before_it_is_read(tmp_path):
+    text = "{'descr': '<M8[s/0]', 'fortran_order': False, 'shape': (1,), }"
+    header = text.encode().ljust(117) + b"\n"
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8)
+    (tmp_path / "a.npy").write_bytes(data)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("a.npy", data)
+    with pytest.raises(ProgramError, match="expected plain numbers"):
+        read_array(str(tmp_path / "a.npy"))
+    with pytest.raises(ProgramError, match="expected plain numbers"):
+        read_arrays(str(tmp_path / "a.npz"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tokenize
 import zipfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trunnion.errors import ArgumentValueError, BackendUnavailableError, ProgramError, shorten
 from trunnion.model.dtypes import DTYPES
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["as_tensor", "read_array", "read_arrays", "write_arrays"]
 
 _MOST_BYTES = 1 << 34
+_LONGEST_HEADER = 1 << 14  # bytes; NumPy reads none longer than 10,000
+_NUMBERS = re.compile(r"[<>|=]?[?biufc]\d{0,2}", re.ASCII)
 _PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}", re.ASCII)
 _HEADERS = (SyntaxError, tokenize.TokenError, TypeError, IndexError, OverflowError, RecursionError)
 """What NumPy raises besides of a header that it evaluates: it is Python's text, and made up of anything."""
@@ -48,7 +51,7 @@ def read_array(path: str) -> Any:
     file = _plain_file(path)
     try:
         with file.open("rb") as stream:
-            return numpy.lib.format.read_array(stream, allow_pickle=False)
+            return _read(numpy, stream)
     except _DAMAGED as error:
         raise ProgramError(f"cannot read {shorten(path)}: {error}") from error
 
@@ -75,12 +78,25 @@ def read_arrays(path: str) -> dict[str, Any]:
             for member in members:
                 with archive.open(member) as stream:
                     name = member.filename.removesuffix(".npy")
-                    found[name] = numpy.lib.format.read_array(stream, allow_pickle=False)
+                    found[name] = _read(numpy, stream)
             return found
     except (*_DAMAGED, RuntimeError) as error:  # RuntimeError: it is encrypted
         if isinstance(error, ProgramError):
             raise
         raise ProgramError(f"cannot read {shorten(path)}: {error}") from error
+
+
+def _read(numpy: Any, stream: IO[bytes]) -> Any:
+    """Return the array in a stream, if it is of numbers: of others a damaged header can end the process in NumPy."""
+    start = stream.read(_LONGEST_HEADER)
+    size = 2 if start[6:7] == b"\1" else 4  # bytes of the header's length: in version 1.0, and in later ones
+    length = int.from_bytes(start[8 : 8 + size], "little")
+    header = ast.literal_eval(start[8 + size : 8 + size + length].decode("latin-1"))
+    kind = header.get("descr") if isinstance(header, dict) else None
+    if not isinstance(kind, str) or not _NUMBERS.fullmatch(kind):
+        raise ValueError(f"its elements are of type {shorten(str(kind))}, expected plain numbers")
+    stream.seek(0)
+    return numpy.lib.format.read_array(stream, allow_pickle=False)
 
 
 def write_arrays(path: Path, tensors: Mapping[str, Any]) -> dict[str, str]:

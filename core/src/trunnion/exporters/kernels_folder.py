@@ -28,7 +28,7 @@ from trunnion.image.target import assembling_capabilities, running_capabilities
 from trunnion.messages import describe, listed
 from trunnion.plain import is_exactly
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
+from trunnion.storage.scratch import temporary_beside
 from trunnion.version_numbers import version_numbers
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def export_kernels(
     }
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_folder(final.parent, f".{final.name[:64]}.") as staging:
+        with temporary_beside(final) as staging:
             for variant, files in variants.values():
                 place = staging / "repository" / "build" / variant
                 place.mkdir(parents=True)

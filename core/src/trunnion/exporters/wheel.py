@@ -22,7 +22,7 @@ from trunnion.errors import ArgumentValueError, ArtifactError, shorten
 from trunnion.exporters.programs import bundled_programs, own_conditions, processor_of
 from trunnion.exporters.python_module import emit_module
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import temporary_folder
+from trunnion.storage.scratch import temporary_beside
 from trunnion.version_numbers import version_numbers
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def export_wheel(
     final = place / f"{package}-{version}-py3-none-{'.'.join(platforms)}.whl"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with temporary_folder(place, f".{package[:64]}.") as staging:
+        with temporary_beside(final) as staging:
             _write(staging / final.name, files, f"{package}-{version}.dist-info")
             os.replace(staging / final.name, final)  # noqa: PTH105 - of a file, whatever is there
     except OSError as error:

@@ -16,7 +16,7 @@ from trunnion.errors import ArtifactError, CorruptArtifactError, UnsupportedFeat
 from trunnion.operators.library_text import LOAD, LauncherFiles, emit_operator
 from trunnion.operators.schema import OperatorName, OperatorSchema
 from trunnion.storage.refusals import advice, said
-from trunnion.storage.scratch import scratch_folder, temporary_folder
+from trunnion.storage.scratch import scratch_folder, temporary_beside
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 from trunnion.toolchain.torch_files import find_torch_files
@@ -85,7 +85,7 @@ def export_torch_op(
     files = operator_files(program, named, schema, program.kind.upper())
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        with temporary_folder(final.parent, f".{final.name[:64]}.") as staging:
+        with temporary_beside(final) as staging:
             _write(staging / "operator", files)
             if final.is_dir() and not any(final.iterdir()):
                 final.rmdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -112,7 +113,10 @@ class DriverState:
 
     def new_handle(self) -> int:
         """Return a handle that is not in use."""
-        return self.freed.pop() if self.freed else next(self._handles)
+        with contextlib.suppress(IndexError):
+            if self.freed is not None:
+                return self.freed.pop()
+        return next(self._handles)
 
     def remove(self, thing: Handled) -> None:
         """Make a thing unreachable, and its handle free."""

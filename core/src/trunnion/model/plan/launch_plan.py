@@ -80,13 +80,14 @@ TENSOR_MAP_ALIGNMENT = 64
 _SOURCE_KINDS = ("shape", "stride", "scalar")
 
 
-PLAN_VERSION: Final = 6
+PLAN_VERSION: Final = 7
 """Changes whenever the plan of some program does, or what its steps are.
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
 3: a plan says every step of a call, to its result. 4: arguments may be constants, moved addresses, floating-point
 expressions, and structs that the launcher builds; a plan says which facts of the device it is over, and has module
 variables. 5: a fill of the signature is told by its bytes. 6: a launch with a condition asks for its constants itself.
+7: a stride of packed elements that is no whole number of bytes is refused.
 """
 
 

@@ -219,7 +219,7 @@ class GpuMachine:
 
     def stream_object(self, handle: int) -> Any:
         """See `Machine`."""
-        return self._stream(handle, torch.cuda.current_device())
+        return self._stream(handle, torch.cuda.current_device()) if handle else self._cuda.default_stream()
 
     def _stream(self, handle: int, device: int) -> Any:
         known = self._streams.get(handle)

@@ -121,12 +121,11 @@ class Probes:
             If more was written than there is room for.
         """
         base = self._memory.data_ptr()
-        count = ctypes.c_uint32.from_address(base).value
+        written = ctypes.c_uint32.from_address(base)
+        count, written.value = written.value, 0
         if count > _SLOTS:
             raise AssertionError(f"{count} launches of probes, at most {_SLOTS} are recorded")
-        found = [self._read(base + _HEAD + index * _SLOT_BYTES) for index in range(count)]
-        ctypes.c_uint32.from_address(base).value = 0
-        return found
+        return [self._read(base + _HEAD + index * _SLOT_BYTES) for index in range(count)]
 
     def _read(self, slot: int) -> Record:
         kernel, *geometry = struct.unpack(

@@ -57,7 +57,7 @@ _BEYOND = 300 << 10
 
 
 def _check_beyond_every_device(harness: Harness) -> None:
-    """Require that a build refuses what no device of the target can do, unless calls decide whether it is asked for."""
+    """Require that core refuses, before a backend builds, what no device can do, unless calls decide on it."""
     one, flag = (Const(1),) * 3, Symbol("flag", max=1)
     scalar = ScalarParam("flag", dtype("int32"), flag)
     conditional = Capability.CONDITIONAL_LAUNCH in harness.capabilities

@@ -19,7 +19,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.window import WindowPolicy
-from trunnion.sim.trace import AttributeSet, Captured, LibraryLoaded, LimitSet, MemoryCopied
+from trunnion.sim.trace import Allocated, AttributeSet, Captured, LibraryLoaded, LimitSet, MemoryCopied
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
@@ -81,11 +81,9 @@ class _Capture:
         given = harness.given(scenario.call, stream=handle)
         self.facts: CallSignature = harness.facts(given.args, out=given.out, device=given.device)
         self.graph: Any = None
-        self.error: TrunnionError | None = None
         result = None
         before = observe(harness, functools.partial(given.bind, loaded)) if bound else None
-        if before is not None:
-            self.error = before.error
+        self.error = self.unbound = None if before is None else before.error
         self.launch = functools.partial(given.launch, loaded) if before is None else before.result
         simulator.clear_trace()
         try:
@@ -100,6 +98,7 @@ class _Capture:
         everything = [_captured(event) for event in simulator.trace]
         self.stray = [event for event in everything if isinstance(event, _PREPARES) and not is_work(event)]
         events = harness.sabotage.trace(tuple(_captured(event) for event in simulator.trace))
+        self.allocated = any(isinstance(event, Allocated) and event.nbytes for event in events)
         if before is not None:
             events = (*before.events, *events)
         self.observed = Observed(result=result, error=self.error, given_out=given.out, events=events)
@@ -126,6 +125,7 @@ def _refuses_captures(harness: Harness, scenario: Scenario) -> None:
         harness.call(loaded, scenario.call)
         for stream, bound in itertools.product(_STREAMS, (False, True)):
             capture = _Capture(harness, scenario, loaded, device, stream, bound=bound)
+            harness.require(capture.unbound is None, f"a good call was not bound: {capture.unbound!r}")
             harness.require(isinstance(capture.error, CaptureError), f"raised {capture.error!r}")
             harness.require(not capture.observed.launches, "a refused call was captured")
             harness.require(not capture.graph.nodes, "a refused call left something in the graph")
@@ -152,7 +152,7 @@ def _check_graph(
     harness: Harness, scenario: Scenario, capture: _Capture, expected: Expected, *, first: bool
 ) -> None:
     """Require that a call ran and prepared nothing, and became a graph that does the same at each launch."""
-    if capture.stream == _PER_THREAD and capture.observed.allocations:
+    if capture.stream == _PER_THREAD and capture.allocated:
         return  # no tensor library keeps memory for a graph of a stream that it does not know
     harness.require(not capture.ran, f"{len(capture.ran)} events ran during the capture")
     harness.require(not capture.stray, f"within the capture a device was prepared: {capture.stray}")

@@ -74,6 +74,8 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     told = "; ".join(going_on({"a bound call of a closed program": bound.launch}))
     harness.require(not told and not harness.observed_launches(), told)
     harness.once(_check_handles_again)
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        harness.once(_check_closed_first)
 
 
 def _check_handles_again(harness: Harness) -> None:
@@ -88,8 +90,6 @@ def _check_handles_again(harness: Harness) -> None:
             with harness.loaded(program) as loaded:
                 check_call(harness, scenario, loaded)
                 check_call(harness, scenario, loaded, first=False)
-    if Capability.DYNAMIC_SHAPES in harness.capabilities:
-        harness.once(_check_closed_first)
 
 
 def _check_closed_first(harness: Harness) -> None:

@@ -353,7 +353,7 @@ def far_offsets(harness: Harness, start: int) -> None:
 
 
 def _check_vast_fills(harness: Harness) -> None:
-    """Require that an output is filled to its end, which lies beyond 4 GiB, by bytes and by words, and by columns."""
+    """Require that an output is filled to its end beyond 4 GiB, whichever size an element has, and of unlike parts."""
     count = Symbol("count", min=0)
     for kind, fill in (("uint8", 1), ("float16", 1), ("float32", 1), ("complex64", 1 + 2j)):
         scalar, extent = ScalarParam("count", dtype("int64"), count), (count,)

@@ -115,7 +115,7 @@ def constants_and_offsets(harness: Harness, series: Series) -> None:
 
 
 def _check_too_large(harness: Harness) -> None:
-    """Require that a constant is none that its type does not hold, an integer that is one beyond it among them."""
+    """Require that core takes no constant that its type does not hold, one beyond among them: no backend meets it."""
     kinds = ("int8", "uint8", "int32", "uint32", "int64", "uint64")
     wrong = [
         (kind, end) for kind in kinds for end in (integer_range(kind)[0] - 1, integer_range(kind)[1] + 1)
