@@ -8,9 +8,18 @@ from hypothesis import strategies as st
 
 from trunnion.model.capability import BACKEND_CAPABILITIES, Capability
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Expr, Symbol, ge, le, ne
+from trunnion.model.expr import Const, Expr, Symbol, ge, le, ne
 from trunnion.model.facts import ATTRIBUTES, DeviceFact, device
-from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import (
+    Check,
+    Param,
+    PointerParam,
+    ScalarParam,
+    Signature,
+    StructParam,
+    TensorParam,
+)
 from trunnion.model.program import KernelProgram
 from trunnion.testing.rounding import SIZES
 from trunnion.testing.strategies.choices import choose
@@ -24,13 +33,21 @@ from trunnion.testing.strategies.variables import draw_copies, draw_variables
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CODE", "PARTS", "PROGRAM_CAPABILITIES", "programs"]
+__all__ = ["CODE", "PARTS", "PROGRAM_CAPABILITIES", "programs", "taking"]
 
 PROGRAM_CAPABILITIES = frozenset(Capability) - BACKEND_CAPABILITIES
 """The capabilities that a program can require."""
 
 CODE = DeviceCode("cuda", "// a synthetic image stands for this text\n")
 """The device code of most random programs, and a part of all: laws never compile it."""
+
+
+def taking(*params: Param, outputs: tuple[TensorParam, ...] = ()) -> KernelProgram:
+    """Return a program that launches one thread, with all that its calls are given, then its outputs."""
+    one = (Const(1),) * 3
+    launch = KernelLaunch("k", (*params, *outputs), one, one)
+    return KernelProgram("p", Signature(params, outputs), (CODE,), (launch,))
+
 
 FACTS = tuple(map(DeviceFact, ATTRIBUTES))
 """The facts of a device that are attributes."""

@@ -40,7 +40,7 @@ from trunnion.testing.strategies.breakage import may_be_imaginary
 from trunnion.testing.strategies.calls import AHEAD
 from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.limits import narrow_operations, operations
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_launches import delivers_each
 from trunnion.testing.ways import LOADS, compiled_program
 
@@ -94,8 +94,7 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
 def _check_packed(harness: Harness) -> None:
     """Require that a tensor of elements of less than a byte is refused in a storage that ends a byte before it."""
     tensor = TensorParam("a", dtype("float4_e2m1fn_x2"), (Const(32),))
-    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    program = taking(tensor)
     good = TensorSpec(dtype="float4_e2m1fn_x2", shape=(32,), strides=(1,))
     with harness.loaded(program) as loaded:
         for spec in (good, good, replace(good, short=True, offset=AHEAD)):
@@ -107,8 +106,7 @@ def _check_layouts(harness: Harness) -> None:
     shape = (Const(4), Const(3))
     tensor = TensorParam("a", dtype("float32"), shape)
     output = TensorParam("b", dtype("float32"), shape, access="write")
-    launch = KernelLaunch("k", (tensor, output), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,), (output,)), (CODE,), (launch,))
+    program = taking(tensor, outputs=(output,))
     empty = TensorParam("a", dtype("float32"), (Const(4), Const(0)))
     without = KernelProgram(
         "p", Signature((empty,)), (CODE,), (KernelLaunch("k", (empty,), (_ONE,) * 3, (_ONE,) * 3),)
@@ -130,8 +128,7 @@ def _check_alignments(harness: Harness) -> None:
         TensorParam("a", dtype("float32"), (Const(4),)),
         TensorParam("b", dtype("float32"), (Const(4),), alignment=64),
     )
-    launch = KernelLaunch("k", tensors, (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature(tensors), (CODE,), (launch,))
+    program = taking(*tensors)
     aligned = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     given = harness.given(CallSpec(args=(replace(aligned, shape=(8,)),)))
     (whole,) = given.args
@@ -145,8 +142,7 @@ def _check_classes(harness: Harness) -> None:
     """Require that a tensor of a class of its own, as parameters are, is as good as others, wherever it stands."""
     tensor = TensorParam("a", dtype("float32"), (Const(4),))
     output = TensorParam("b", dtype("float32"), (Const(4),), access="write")
-    launch = KernelLaunch("k", (tensor, output), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,), (output,)), (CODE,), (launch,))
+    program = taking(tensor, outputs=(output,))
     spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     with harness.loaded(program) as loaded:
         for out in (None, (spec,)):
@@ -161,8 +157,7 @@ def _check_sparse(harness: Harness) -> None:
     import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
     tensor = TensorParam("a", dtype("float32"), (Const(4),))
-    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    program = taking(tensor)
     spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     (dense,) = harness.arguments((spec,))
     if type(dense) is not torch.Tensor:
@@ -189,8 +184,7 @@ _AT_ONCE = 50
 def _check_many_addresses(harness: Harness) -> None:
     """Require that tensors are checked whatever number of others came before."""
     tensor = TensorParam("a", dtype("uint8"), (Const(4),), alignment=16)
-    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    program = taking(tensor)
     good = TensorSpec(dtype="uint8", shape=(4,), strides=(1,))
     (whole,) = harness.arguments((replace(good, shape=(16 * _ADDRESSES,)),))
     with harness.loaded(program) as loaded:
@@ -402,8 +396,7 @@ def named_arguments(harness: Harness, example: tuple[Scenario, int, tuple[str, .
 def _check_one_by_name(harness: Harness) -> None:
     """Require that the only argument of a program goes by its name as well."""
     tensor = TensorParam("only", dtype("float32"), (Const(4),))
-    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    program = taking(tensor)
     given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
     facts, (argument,) = harness.facts(given.args), given.args
     expected = expect(program, facts)
@@ -418,8 +411,7 @@ def _check_words_by_name(harness: Harness) -> None:
     """Require that a call which names its arguments says the other words as well, in any order."""
     tensor = TensorParam("a", dtype("float32"), (Const(4),))
     output = TensorParam("b", dtype("float32"), (Const(4),), access="write")
-    launch = KernelLaunch("k", (tensor, output), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,), (output,)), (CODE,), (launch,))
+    program = taking(tensor, outputs=(output,))
     spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     given = harness.given(CallSpec(args=(spec,), out=(spec,)), stream=harness.simulator.new_stream(0))
     facts, out = harness.facts(given.args, out=given.out), given.out or []
@@ -541,8 +533,7 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
 def _check_no_output(harness: Harness) -> None:
     """Require that a program without outputs refuses destinations, but none of them."""
     tensor = TensorParam("a", dtype("float32"), (Const(4),))
-    launch = KernelLaunch("k", (tensor,), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    program = taking(tensor)
     spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     with harness.loaded(program) as loaded:
         for out in (None, (spec,), (), (spec,), (spec, spec)):
@@ -566,8 +557,7 @@ def _check_seen_otherwise(
 def _check_one_element(harness: Harness) -> None:
     """Require the same of one element, which may be an imaginary part whatever its strides are."""
     output = TensorParam("b", dtype("float32"), (Const(1), Const(1)), access="write")
-    launch = KernelLaunch("k", (output,), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((), (output,)), (CODE,), (launch,))
+    program = taking(outputs=(output,))
     spec = TensorSpec(dtype="float32", shape=(1, 1), strides=(1, 1))
     scenario = Scenario(program, CallSpec(args=(), out=(spec,), device=0))
     with harness.loaded(program) as loaded:

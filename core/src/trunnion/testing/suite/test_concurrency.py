@@ -30,7 +30,7 @@ from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, programs
 from trunnion.testing.strategies.choices import choose
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
 from trunnion.testing.variables import check_written_before
 from trunnion.testing.ways import LOADS
@@ -333,8 +333,7 @@ _MAY_WAIT: Final = ("cuLaunchKernel", "cuLaunchKernelEx", "cuCtxSynchronize", "c
 def _check_lock(harness: Harness) -> None:
     """Require that a thread has given Python's lock up where the driver may wait: who ends that wait may need it."""
     tensor = TensorParam("a", dtype("float32"), (Const(4),))
-    launch = KernelLaunch("k", (tensor,), (Const(1),) * 3, (Const(1),) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    program = taking(tensor)
     given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
     held: set[str] = set()
 

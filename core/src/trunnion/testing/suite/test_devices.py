@@ -31,7 +31,7 @@ from trunnion.testing.observed import observe
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, scenarios
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.ways import stream_objects
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def _numbers(draw: st.DrawFn) -> Scenario:
     """Draw a call that takes numbers only, and so says itself on which device."""
     kinds = draw(st.lists(st.sampled_from(("int32", "float32", "uint8")), max_size=3))
     scalars = tuple(ScalarParam(f"s{index}", kind) for index, kind in enumerate(kinds))  # type: ignore[arg-type]  # reads spellings
-    launch = KernelLaunch("k", scalars, _ONE, _ONE)
-    program = KernelProgram("p", Signature(scalars), (CODE,), (launch,))
+    program = taking(*scalars)
     return Scenario(program, draw(calls(program)))
 
 
@@ -116,7 +115,7 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
 def _check_stream_objects(harness: Harness) -> None:
     """Require that a stream is as good as its handle, whichever library's object it is."""
     number = ScalarParam("n", dtype("int32"))
-    program = KernelProgram("p", Signature((number,)), (CODE,), (KernelLaunch("k", (number,), _ONE, _ONE),))
+    program = taking(number)
     handle = harness.simulator.new_stream(0)
     with harness.loaded(program) as loaded:
         for stream in (handle, *stream_objects(harness, handle) * 2):
@@ -236,7 +235,7 @@ def every_device(harness: Harness, example: tuple[Scenario, int | None, CaptureM
 def _check_current_device(harness: Harness) -> None:
     """Require that a device of no number is the thread's current one, where no tensor tells one."""
     number = ScalarParam("n", dtype("int32"))
-    program = KernelProgram("p", Signature((number,)), (CODE,), (KernelLaunch("k", (number,), _ONE, _ONE),))
+    program = taking(number)
     with harness.loaded(program) as loaded:
         for device in (1, 0, 1):
             with harness.simulator.current(device):
@@ -385,7 +384,7 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
 def _check_foreign_of_a_plain_call(harness: Harness) -> None:
     """Require the same of calls that allocate nothing, which a launcher may make in a shorter way."""
     tensor = TensorParam("a", dtype("float32"), (Const(4),))
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (KernelLaunch("k", (tensor,), _ONE, _ONE),))
+    program = taking(tensor)
     with harness.loaded(program) as loaded:
         for device in (0, 1, 0, 1):
             call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,), device=device),))
@@ -400,7 +399,7 @@ def _check_foreign_of_a_plain_call(harness: Harness) -> None:
 def _check_devices_without_tensors(harness: Harness) -> None:
     """Require that what is no device is refused where no tensor tells one."""
     number = ScalarParam("n", dtype("int32"))
-    program = KernelProgram("p", Signature((number,)), (CODE,), (KernelLaunch("k", (number,), _ONE, _ONE),))
+    program = taking(number)
     with harness.loaded(program) as loaded:
         for ordinal in (0, 1):
             check_call(harness, Scenario(program, CallSpec(args=(7,), device=ordinal)), loaded, first=False)
@@ -412,7 +411,7 @@ def _check_devices_without_tensors(harness: Harness) -> None:
 
 def _check_prepared(harness: Harness) -> None:
     """Require that a device which is not there cannot be prepared either."""
-    program = KernelProgram("p", Signature(()), (CODE,), (KernelLaunch("k", (), _ONE, _ONE),))
+    program = taking()
     with harness.loaded(program) as loaded:
         for device in (-1, -len(ARCHITECTURES), len(ARCHITECTURES), 1 << 31):
             _check_refused_word(harness, observe(harness, partial(loaded.preload, device)), "device")

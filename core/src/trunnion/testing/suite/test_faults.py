@@ -36,7 +36,7 @@ from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
-from trunnion.testing.strategies.programs import CODE, PROGRAM_CAPABILITIES
+from trunnion.testing.strategies.programs import CODE, PROGRAM_CAPABILITIES, taking
 from trunnion.testing.suite.test_devices import moved_to
 from trunnion.testing.variable_contents import check_first_contents, noting_contents
 from trunnion.testing.ways import LOADS
@@ -251,8 +251,7 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
 def _fail_fills(harness: Harness) -> None:
     """Let writes to memory fail of a number whose two words differ, which no write of one word does."""
     output = TensorParam("o", dtype("float64"), (Const(3),), access="write", fill=3.0)
-    launch = KernelLaunch("k", (output,), (Const(1),) * 3, (Const(1),) * 3)
-    program = KernelProgram("p", Signature((), (output,)), (CODE,), (launch,))
+    program = taking(outputs=(output,))
     _fail_each(harness, Scenario(program, CallSpec(args=(), device=0)), Status.UNKNOWN, only="cuMem")
 
 
@@ -262,8 +261,7 @@ _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
 def _fail_wait(harness: Harness) -> None:
     """Let what waits for the thread's own stream fail, of which an allocator may know nothing."""
     output = TensorParam("o", dtype("float32"), (Const(3),), access="write")
-    launch = KernelLaunch("k", (output,), (Const(1),) * 3, (Const(1),) * 3)
-    program = KernelProgram("p", Signature((), (output,)), (CODE,), (launch,))
+    program = taking(outputs=(output,))
     with harness.loaded(program) as loaded:
         for turn in range(4):
             fault = PlantedFault("cuStreamSynchronize", turn % 2, Status.UNKNOWN)
@@ -278,8 +276,7 @@ def _fail_wait(harness: Harness) -> None:
 def _fail_stream(harness: Harness) -> None:
     """Let each driver call fail that asks of which device a new stream is."""
     tensor = TensorParam("a", dtype("float32"), (Const(3),))
-    launch = KernelLaunch("k", (tensor,), (Const(1),) * 3, (Const(1),) * 3)
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    program = taking(tensor)
     call = CallSpec(args=(TensorSpec(dtype="float32", shape=(3,), strides=(1,)),))
     with harness.loaded(program) as loaded:
         harness.call(loaded, call)

@@ -28,7 +28,7 @@ from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect, kernel_of
 from trunnion.testing.repeatable import bind_call
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
 from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import CALLS, LOADS
@@ -84,8 +84,7 @@ def _check_handles_again(harness: Harness) -> None:
     spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     with harness.simulator.reusing_handles():
         for params, args in (((tensor,), (spec,)), ((tensor, number), (spec, 7)), ((number,), (7,))):
-            launch = KernelLaunch("k", params, (Const(1),) * 3, (Const(1),) * 3)
-            program = KernelProgram("p", Signature(params), (CODE,), (launch,))
+            program = taking(*params)
             scenario = Scenario(program, CallSpec(args=args, device=0))
             with harness.loaded(program) as loaded:
                 check_call(harness, scenario, loaded)
@@ -318,8 +317,7 @@ def closed_while_loaded(harness: Harness, scenario: Scenario) -> None:
 
 def _check_closed_within(harness: Harness) -> None:
     """Require that a close within the program's own launch, plain or bound, is refused, and one after it is none."""
-    one = (Const(1),) * 3
-    program = KernelProgram("p", Signature(()), (CODE,), (KernelLaunch("k", (), one, one),))
+    program = taking()
     told: list[str] = []
     with unloading_all(harness), harness.loaded(program) as loaded:
         close = {"closing": loaded.close}

@@ -40,7 +40,7 @@ from trunnion.testing.strategies.limits import (
     view_layouts,
     window_ranges,
 )
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_launches import delivers_each
 from trunnion.testing.ways import LOADS, Arguments
 
@@ -249,8 +249,7 @@ def _check_aligned_block(harness: Harness, alignment: int | None) -> None:
             "b", dtype(kind), tuple(map(Const, (30, 1, 20))), access="write", alignment=alignment
         )
         blocks = block, replace(block, name="c")
-        launch = KernelLaunch("k", blocks, _ONES, _ONES)
-        program = KernelProgram("p", Signature((), blocks), (CODE,), (launch,))
+        program = taking(outputs=blocks)
         with harness.loaded(program) as loaded:
             check_call(harness, Scenario(program, CallSpec(args=(), device=0)), loaded)
 

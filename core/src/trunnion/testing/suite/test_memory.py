@@ -26,7 +26,7 @@ from trunnion.testing.reference import expect
 from trunnion.testing.rounding import SIZES
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.calls import row_major
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_launches import delivers, needing
 
 if TYPE_CHECKING:
@@ -146,8 +146,7 @@ def _two_outputs(draw: st.DrawFn) -> Scenario:
     if draw(st.booleans()):  # one that lies elsewhere, and is named between them
         outputs = (outputs[0], TensorParam("apart", dtype("uint8"), (_ONE,), access="write"), outputs[1])
         out = (out[0], TensorSpec(dtype="uint8", shape=(1,), strides=(1,)), out[1])
-    launch = KernelLaunch("k", outputs, _ONES, _ONES)
-    program = KernelProgram("p", Signature((), outputs), (CODE,), (launch,))
+    program = taking(outputs=outputs)
     return Scenario(program, CallSpec(args=(), out=out, device=0))
 
 
@@ -162,8 +161,7 @@ def shared_destinations(harness: Harness, scenario: Scenario) -> None:
 def _check_neighbours(harness: Harness) -> None:
     """Require that of three destinations each two are compared, in whatever order they lie."""
     outputs = tuple(TensorParam(name, dtype("float32"), (Const(4),), access="write") for name in "abc")
-    launch = KernelLaunch("k", outputs, _ONES, _ONES)
-    program = KernelProgram("p", Signature((), outputs), (CODE,), (launch,))
+    program = taking(outputs=outputs)
     with harness.loaded(program) as loaded:
         for starts in (*itertools.permutations((0, 8, 10)), *itertools.permutations((0, 8, 12))):
             out = tuple(

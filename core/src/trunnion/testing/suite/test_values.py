@@ -34,7 +34,7 @@ from trunnion.testing.strategies.float_edges import float_edges
 from trunnion.testing.strategies.limits import Series, number_edges, wrong_numbers
 from trunnion.testing.strategies.moved_edges import moved_edges
 from trunnion.testing.strategies.numbers import Indexable, Pair, fits
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.strategies.struct_views import struct_views
 from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
 
@@ -60,8 +60,7 @@ def every_type(harness: Harness, series: Series) -> None:
 def _check_specials(harness: Harness) -> None:
     """Require that each type takes every infinity, NaN and zero that it has, complex ones each pair of them."""
     scalars = tuple(ScalarParam(kind, dtype(kind)) for kind in (*FORMATS, *COMPLEX))
-    launch = KernelLaunch("k", scalars, (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature(scalars), (CODE,), (launch,))
+    program = taking(*scalars)
     calls = (tuple(_special(one.dtype.name, turn) for one in scalars) for turn in range(len(_SPECIALS) ** 2))
     delivers_each(harness, Series(program, tuple(CallSpec(args=args, device=0) for args in calls)))
 
@@ -70,8 +69,7 @@ def _check_classes(harness: Harness) -> None:
     """Require that a number is taken in whatever class it comes that says what it is, Python's or NumPy's."""
     kinds = "float32", "float64", "int32", "complex64", "complex128", "bool"
     scalars = tuple(ScalarParam(kind, dtype(kind)) for kind in kinds)
-    launch = KernelLaunch("k", scalars, (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature(scalars), (CODE,), (launch,))
+    program = taking(*scalars)
     third = Fraction(1, 3)
     calls: list[tuple[object, ...]] = [(third, third, Indexable(-5), Pair(1.5, -2.5), third, True)]
     if find_spec("numpy") is not None:
@@ -202,8 +200,7 @@ def _check_wide_symbol(harness: Harness) -> None:
     """Require that a number which its type holds, but no symbol, is refused."""
     n = Symbol("n", min=0)
     tensor, scalar = TensorParam("a", dtype("float32"), (_ONE,)), ScalarParam("n", dtype("uint64"), n)
-    launch = KernelLaunch("k", (tensor, scalar), (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature((tensor, scalar)), (CODE,), (launch,))
+    program = taking(tensor, scalar)
     there = TensorSpec(dtype="float32", shape=(1,), strides=(1,))
     values = ((1 << 63) - 1, 1 << 63, 5, (1 << 64) - 1)
     delivers_each(harness, Series(program, tuple(CallSpec(args=(there, value)) for value in values)))
@@ -386,8 +383,7 @@ def _check_extents_of_two(harness: Harness) -> None:
     n = Symbol("n")
     first = TensorParam("x", dtype("float32"), (n,))
     tensors = first, replace(first, name="y", nullable=True)
-    launch = KernelLaunch("k", tensors, (_ONE,) * 3, (_ONE,) * 3)
-    program = KernelProgram("p", Signature(tensors), (CODE,), (launch,))
+    program = taking(*tensors)
     one, *others = (TensorSpec(dtype="float32", shape=(count,), strides=(1,)) for count in (4, 4, 0, 5))
     pairs = [(a, b) for a in (one, others[1]) for b in (*others, None)]
     delivers_each(harness, Series(program, tuple(CallSpec(args=pair) for pair in pairs)))
