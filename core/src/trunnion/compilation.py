@@ -160,14 +160,14 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         with _machine():
             return job.artifact(job.request(named, kind, given), known, store, anew=recache)
 
-    def again(broken: Artifact) -> Artifact:
-        if store is not None:
-            store.set_aside(broken.manifest.key)
-        return artifact()
-
     built = PendingArtifact(kind, artifact, known) if lazy else artifact()
     if store is None:
         return CompiledProgram(BuiltProgram(built, job.backend, known))
+
+    def again(broken: Artifact) -> Artifact:
+        store.set_aside(broken.manifest.key)
+        return artifact()
+
     return CompiledProgram(BuiltProgram(built, job.backend, known, again, store.tell))
 
 
