@@ -107,7 +107,11 @@ class SimRuntime(HelpedRuntime):
         ------
         ArgumentValueError
             If there is no such device.
+        RuntimeError
+            In a forked child, as torch says it.
         """
+        if self._simulator.state.is_forked:
+            raise RuntimeError("Cannot re-initialize CUDA in forked subprocess")
         with self._simulator.current(device), self._simulator.stream(stream, device):
             yield
 

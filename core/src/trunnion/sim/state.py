@@ -99,6 +99,11 @@ class DriverState:
         """Whether ``cuInit`` was called in this process; a forked child has no driver, as on a GPU."""
         return self._initialized_in == os.getpid()
 
+    @property
+    def is_forked(self) -> bool:
+        """Whether ``cuInit`` was called in a process of which this is a forked child."""
+        return self._initialized_in not in (0, os.getpid())
+
     def initialize(self) -> None:
         """Do what ``cuInit`` does.
 
@@ -107,7 +112,7 @@ class DriverState:
         Refusal
             ``CUDA_ERROR_NOT_INITIALIZED``, if this process was forked from one that did it.
         """
-        if self._initialized_in not in (0, os.getpid()):
+        if self.is_forked:
             raise Refusal(Status.NOT_INITIALIZED, "this process was forked after cuInit, and has no driver")
         self._initialized_in = os.getpid()
 

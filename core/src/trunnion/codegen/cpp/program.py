@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -100,7 +101,7 @@ class CppProgram(LoadedProgram):
         self._function: Callable[[str], Any] = function
         self._main: Callable[..., Any] = function("main")
         self._main_out: Callable[..., Any] = function("main_out")
-        self._runtime, self._maps = runtime, facts.maps
+        self._runtime, self._maps, self._pid = runtime, facts.maps, os.getpid()
         self._stream_of = runtime.current_stream_getter()
         self._several = len(facts.outputs) > 1
         self._allocates = bool(facts.outputs or facts.workspaces)
@@ -211,9 +212,11 @@ class CppProgram(LoadedProgram):
         return (lambda: None) if name == "close" else _refused
 
     def _refuse_closed(self) -> None:
-        """Refuse a call of a program that was closed, before anything is said of it."""
+        """Refuse a call of a program that was closed, or is a forked child's, before anything is said of it."""
         if self._main is _refused:
             _refused()
+        if self._pid != os.getpid() and self._runtime.only_device is None:
+            self._call_export("preload", 0)  # which says so, in place of what the tensor library would raise
 
     # One call ----------------------------------------------------------------------------------------------------
 

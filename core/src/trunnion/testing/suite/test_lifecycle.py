@@ -21,7 +21,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected, check_refused, symbols_of
-from trunnion.testing.expected import Refused, TensorFacts
+from trunnion.testing.expected import Expected, Refused, TensorFacts
 from trunnion.testing.forked import CAN_FORK, told_by_a_child
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import going_on, observe
@@ -239,10 +239,14 @@ def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
         args = harness.arguments(given.args)
         out = None if given.out is None else harness.arguments(given.out)
         facts = harness.facts(args, out=out, device=given.device)
-        assume(CAN_FORK and not isinstance(expect(scenario.program, facts), Refused))
+        expected = expect(scenario.program, facts)
+        assume(CAN_FORK and isinstance(expected, Expected))
+        on = expected.device if isinstance(expected, Expected) else 0
+        stream = harness.simulator.new_stream(on)
         bound = harness.simulator.call(loaded.bind, args, out=out, device=given.device)
         ways: Mapping[str, Callable[[], Any]] = {
             "call": lambda: loaded.call(args, out=out, device=given.device),
+            "call on a stream": lambda: loaded.call(args, out=out, stream=stream, device=given.device),
             "bind": lambda: loaded.bind(args, out=out, device=given.device),
             "a bound call": bound,
         }

@@ -77,7 +77,7 @@ static bool wait_for(const Program& program, const CallBase& call, bool fired) {
   Held first, second;
   TVMFFIErrorMoveFromRaised(first.out());
   if (!wait_for_stream(program, call)) TVMFFIErrorMoveFromRaised(second.out());
-  TVMFFIErrorSetRaised(first.get());
+  if (first.get() != nullptr) TVMFFIErrorSetRaised(first.get());
   return false;
 }
 

@@ -61,7 +61,7 @@ bool Life::watch_forks() {
   Present* here = present();
   if (here == nullptr) return false;
   __atomic_store_n(&here->loaded, true, __ATOMIC_RELAXED);
-  watches_ = true;
+  __atomic_store_n(&watches_, true, __ATOMIC_RELEASE);  // whoever sees it sees that it is loaded
   return true;
 }
 

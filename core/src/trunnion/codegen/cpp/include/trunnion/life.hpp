@@ -115,7 +115,10 @@ class Life {
   // Unloading was forbidden by a stream capture; whoever closes reads and writes it.
   bool unfinished_ = false;
 
-  bool is_forked() const { return watches_ && !__atomic_load_n(&present_->loaded, __ATOMIC_RELAXED); }
+  bool is_forked() const {
+    return __atomic_load_n(&watches_, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&present_->loaded, __ATOMIC_RELAXED);
+  }
 
   // What loading is done behind; null: an error is raised, because there is no memory.
   Gate* loading() {

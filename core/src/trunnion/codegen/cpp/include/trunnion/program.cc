@@ -142,8 +142,10 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   if (state != nullptr) state->launches = allocate<bool>(rule_->launch_count);
   if (state != nullptr) state->variables = allocate<uint64_t>(rule_->variable_count);
   if (state == nullptr || state->dynamic_smem == nullptr || state->cluster_blocks == nullptr ||
-      state->launches == nullptr || state->variables == nullptr)
+      state->launches == nullptr || state->variables == nullptr) {
+    if (state != nullptr) free_state(state);
     return raise_no_own_memory(), nullptr;
+  }
   for (uint32_t kernel = 0; kernel < rule_->kernel_count; ++kernel) state->cluster_blocks[kernel] = 1;
   static uint64_t made = 0;
   state->serial = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);

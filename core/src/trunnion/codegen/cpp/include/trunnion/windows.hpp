@@ -57,7 +57,7 @@ class StreamWindow {
     if (!good) TVMFFIErrorMoveFromRaised(first_.out());
     if (is_open_) note(set(0)), note(synchronize()), note(reset());
     if (is_held_) note(restore());
-    if (first_.get() == nullptr) return true;
+    if (first_.get() == nullptr) return good;  // there was no memory for an error
     TVMFFIErrorSetRaised(first_.get());
     return false;
   }
