@@ -7,14 +7,12 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
-import warnings
 from importlib import metadata
 from types import SimpleNamespace
 
 import pytest
 
-from trunnion.errors import BackendUnavailableError, LifecycleError, ProgramError
+from trunnion.errors import BackendUnavailableError, ProgramError
 from trunnion_nvrtc.compiler import cuda_part, nvrtc
 from trunnion_nvrtc.compiler.results import NVRTC_RESULTS
 
@@ -117,44 +115,6 @@ def test_without_the_bindings_it_says_what_to_install() -> None:
     assert len(lines) == 2
     for line in lines:
         assert "pip install 'cuda-bindings" in line
-
-
-def test_what_interrupts_the_first_use_is_told_and_waits_for_nothing() -> None:
-    first = nvrtc._FirstUse()
-
-    def call() -> str:
-        with pytest.raises(LifecycleError, match="NVRTC is being looked for"):
-            first.run(list)
-        return "done"
-
-    assert first.run(call) == "done"
-    assert first.run(lambda: 1) == 1
-
-
-def test_a_child_that_is_forked_within_the_first_use_of_another_thread_is_told() -> None:
-    first, begun, over = nvrtc._FirstUse(), threading.Event(), threading.Event()
-
-    def call() -> None:
-        begun.set()
-        over.wait(60)
-
-    thread = threading.Thread(target=first.run, args=(call,))
-    thread.start()
-    begun.wait(60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        try:
-            first.run(list)
-        except LifecycleError:
-            os._exit(3)
-        finally:
-            os._exit(4)
-    over.set()
-    thread.join(60)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-    assert first.run(lambda: 1) == 1
 
 
 def test_a_log_names_the_program_s_files_by_their_names_and_others_by_their_paths() -> None:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, DriverError, LifecycleError, ProgramError
 from trunnion.messages import describe
-from trunnion.turns import Turns
+from trunnion_nvrtc.compiler.first_use import FirstUse
 from trunnion_nvrtc.compiler.results import NVRTC_RESULTS, result_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 __all__ = [
     "DISTRIBUTION",
@@ -57,39 +56,7 @@ def import_bindings(name: str) -> tuple[Any, str]:
         raise BackendUnavailableError(NAME, DISTRIBUTION, reason) from error
 
 
-class _FirstUse:
-    """The first call of NVRTC, within which ``cuda.bindings`` holds a lock of its own over a search in Python.
-
-    Nobody else may come to that lock meanwhile: no signal's handler, no finalizer, and no child that was forked then,
-    in which nobody opens it.
-    """
-
-    def __init__(self) -> None:
-        self._turns = Turns("NVRTC is being looked for")
-        self._under_way: list[int] = []
-
-    def run(self, call: Callable[[], Any]) -> Any:
-        """Make the call.
-
-        Raises
-        ------
-        LifecycleError
-            If the calling thread is in the middle of it, or its process was forked when some thread was.
-        """
-        with self._turns.turn():
-            if any(process != os.getpid() for process in self._under_way):
-                raise LifecycleError(
-                    "the process was forked while NVRTC was being looked for, so nothing can be compiled in it; start "
-                    "processes by spawn, or compile something before"
-                )
-            self._under_way.append(os.getpid())
-            try:
-                return call()
-            finally:
-                self._under_way.clear()
-
-
-_FIRST_USE = _FirstUse()
+_FIRST_USE = FirstUse("NVRTC")
 
 
 @functools.cache
@@ -107,6 +74,8 @@ def bindings() -> Any:
     ours = bindings_version.partition(".")[0]
     try:
         status, major, minor = _FIRST_USE.run(nvrtc.nvrtcVersion)
+    except LifecycleError:  # a RuntimeError too, but no library is missing
+        raise
     except RuntimeError as error:
         reason = f"libnvrtc.so.{ours} is not found; run: pip install 'nvidia-cuda-nvrtc=={ours}.*'"
         raise BackendUnavailableError(NAME, DISTRIBUTION, reason, str(error)) from error
