@@ -86,7 +86,7 @@ ask()
 
 
 @pytest.mark.parametrize("who", ["handler", "child"])
-@pytest.mark.parametrize(("module", "library"), [("nvrtc", "NVRTC")])
+@pytest.mark.parametrize(("module", "library"), [("nvrtc", "NVRTC"), ("linker", "nvJitLink")])
 def test_whoever_comes_while_a_library_is_looked_for_is_told(module: str, library: str, who: str) -> None:
     """Through all of the layers: the library is not said to be missing, and the first use goes on."""
     done = subprocess.run(

@@ -20,6 +20,7 @@ from trunnion.errors import (
     CompileError,
     CorruptArtifactError,
     DriverError,
+    LifecycleError,
     ProgramError,
     shorten,
 )
@@ -30,6 +31,7 @@ from trunnion_nvrtc.compiler.device_runtime import (
     device_runtime,
     wants_device_runtime,
 )
+from trunnion_nvrtc.compiler.first_use import FirstUse
 from trunnion_nvrtc.compiler.nvrtc import DISTRIBUTION, NAME, import_bindings
 from trunnion_nvrtc.compiler.results import NVJITLINK_RESULTS, result_code
 
@@ -55,6 +57,7 @@ _NEWER_PTX = re.compile(r"Unsupported \.version ([0-9.]+); current version is '(
 _DRIVERS_OWN = frozenset({b"vprintf", b"malloc", b"free", b"__assertfail"})
 _FIELD_OF = {1: "code.options", 11: "code.options", 16: "target", 17: "target"}
 """Which field is at fault, by the status of ``nvJitLinkCreate``."""
+_FIRST_USE = FirstUse("nvJitLink")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +93,16 @@ def bindings() -> Any:
     ------
     BackendUnavailableError
         If the bindings are not installed, find no library, or belong to another major version of CUDA.
+    LifecycleError
+        If the thread is in the middle of this, or its process was forked when some thread was.
     """
     nvjitlink, bindings_version = import_bindings("nvjitlink")
     ours = bindings_version.partition(".")[0]
     install = f"run: pip install 'nvidia-nvjitlink=={ours}.*'"
     try:
-        major, minor = nvjitlink.version()
+        major, minor = _FIRST_USE.run(nvjitlink.version)
+    except LifecycleError:  # a RuntimeError too, but no library is missing
+        raise
     except (RuntimeError, nvjitlink.nvJitLinkError) as error:
         reason = f"libnvJitLink.so.{ours}, which links parts and assembles PTX, is not found; {install}"
         raise BackendUnavailableError(NAME, DISTRIBUTION, reason, str(error)) from error
