@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import itertools
 import os
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +23,7 @@ from trunnion.artifacts.store import ArtifactStore
 from trunnion.errors import BackendUnavailableError, CompileError
 from trunnion.storage.kernel_mark import kernel_mark
 from trunnion_cutedsl import release
-from trunnion_cutedsl.compiler import messages, staging, workers
+from trunnion_cutedsl.compiler import messages, staging, worker, workers
 from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
 from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
 
@@ -251,22 +256,121 @@ def test_a_stopped_worker_is_waited_for_no_longer_than_agreed_and_replaced(pool)
     assert not stopped.folder.exists()
 
 
-def test_what_a_stopped_worker_has_under_way_is_finished(pool, tmp_path):
-    """Its children do not need it: whoever waits for one is answered, though others gave up the worker."""
+@pytest.fixture
+def under_way(pool, tmp_path):
+    """Give the worker of a job that runs; the job must come to its own end."""
     started, go, said = tmp_path / "started", tmp_path / "go", []
     os.mkfifo(started)
     os.mkfifo(go)
     text = f"open({str(started)!r}, 'w').close()\nopen({str(go)!r}).close()\nraise KeyError\n"
-    thread = threading.Thread(target=lambda: said.append(pool.run("sm_90a", job(text), 60)[0]))
+
+    def compile_it():
+        try:
+            said.append(pool.run("sm_90a", job(text), 60)[0]["failed"]["kind"])
+        except workers.WorkerDiedError as error:
+            said.append(error)
+
+    thread = threading.Thread(target=compile_it)
     thread.start()
     started.open().close()  # returns once the text runs
-    (stopped,) = pool._workers.values()
-    os.kill(stopped.process.pid, signal.SIGSTOP)
+    (worker,) = pool._workers.values()
+    yield worker
+    os.close(os.open(go, os.O_RDWR))  # which waits for no reader
+    thread.join()
+    assert said == ["KeyError"]
+
+
+def test_what_a_stopped_worker_has_under_way_is_finished(pool, under_way):
+    """Its children do not need it: whoever waits for one is answered, though others gave up the worker."""
+    os.kill(under_way.process.pid, signal.SIGSTOP)
     with pytest.raises(workers.TooSlowError):
         pool.run("sm_90a", job("raise KeyError"), 0.2)
-    go.open("w").close()
-    thread.join()
-    assert said[0]["failed"]["kind"] == "KeyError"
+
+
+def leave_descriptors(worker, count):
+    """Let a worker open so many descriptors more; return the limit that it had."""
+    number = worker.process.pid
+    taken = {int(one.name) for one in Path("/proc", str(number), "fd").iterdir()}
+    free = (one for one in itertools.count() if one not in taken)
+    most = next(itertools.islice(free, count, None))
+    usual = resource.prlimit(number, resource.RLIMIT_NOFILE)
+    return resource.prlimit(number, resource.RLIMIT_NOFILE, (most, usual[1]))
+
+
+def test_a_job_for_which_the_worker_has_no_descriptor_hurts_itself_alone(pool, under_way):
+    usual = leave_descriptors(under_way, 1)
+    with pytest.raises(BackendUnavailableError, match="Too many open files"):
+        pool.run("sm_90a", job("raise KeyError"), 60)
+    resource.prlimit(under_way.process.pid, resource.RLIMIT_NOFILE, usual)
+    assert pool.run("sm_90a", job("raise KeyError"), 60)[0]["failed"]["kind"] == "KeyError"
+    assert pool._workers == {"sm_90a": under_way}
+
+
+def test_a_job_that_does_not_reach_the_worker_is_given_to_another(pool, under_way):
+    leave_descriptors(under_way, 0)
+    assert pool.run("sm_90a", job("raise KeyError"), 60)[0]["failed"]["kind"] == "KeyError"
+    assert under_way not in pool._workers.values()
+
+
+def test_a_worker_whose_folder_was_removed_is_replaced(pool):
+    assert pool.run("sm_90a", job("raise KeyError"), 60)[0]["failed"]["kind"] == "KeyError"
+    (old,) = pool._workers.values()
+    assert gone(lambda: staging.discard(old.folder) or not old.folder.exists())
+    assert pool.run("sm_90a", job("raise KeyError"), 60)[0]["failed"]["kind"] == "KeyError"
+    assert old not in pool._workers.values()
+
+
+def test_without_a_descriptor_for_a_connection_a_worker_is_not_blamed(pool, monkeypatch):
+    def none_left():
+        raise OSError(errno.EMFILE, "none left")
+
+    worker = pool._worker("sm_90a")
+    monkeypatch.setattr(workers.socket, "socketpair", none_left)
+    with pytest.raises(BackendUnavailableError, match="none left"):
+        pool.run("sm_90a", job("raise KeyError"), 60)
+    assert pool._workers == {"sm_90a": worker}
+
+
+def fail(*_, **__):
+    raise OSError(errno.ENOSPC, "none left")
+
+
+@pytest.mark.parametrize("what", ["tempfile.mkdtemp", "os.fork", "os.pidfd_open"])
+def test_a_worker_tells_why_a_job_cannot_be_started_and_goes_on(monkeypatch, tmp_path, what):
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as child, contextlib.ExitStack() as stack:
+        control, its_control, ours, theirs = map(
+            stack.enter_context, (*socket.socketpair(), *socket.socketpair())
+        )
+        stack.callback(child.kill)
+        loop = worker.Worker(its_control, tmp_path, 60)
+        stack.callback(loop._selector.close)
+        loop._awake = True  # nothing is imported here
+        monkeypatch.setattr(worker.os, "fork", lambda: child.pid)
+        monkeypatch.setattr(f"trunnion_cutedsl.compiler.worker.{what}", fail)
+        socket.send_fds(control, [b"j"], [theirs.fileno()])
+        theirs.close()
+        assert loop._accept()
+        assert "none left" in messages.receive(ours)[0]["unstarted"]
+        assert ours.recv(1) == b""
+        assert (list(tmp_path.iterdir()), loop._children) == ([], {})
+        socket.send_fds(control, [b"j"], [])
+        assert loop._accept(), "its descriptor is lost"
+        control.close()
+        assert not loop._accept()
+
+
+def test_a_child_that_finds_no_room_for_its_log_says_so(tmp_path):
+    ours, theirs = socket.socketpair()
+    text = (
+        "import pathlib, socket, sys; from trunnion_cutedsl.compiler import worker;"
+        "worker._serve(socket.socket(fileno=int(sys.argv[1])), pathlib.Path(sys.argv[2]))"
+    )
+    with ours, theirs:
+        words = [sys.executable, "-c", text, str(theirs.fileno()), str(tmp_path / "nowhere")]
+        environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        with subprocess.Popen(words, env=environment, pass_fds=[theirs.fileno()]):
+            theirs.close()
+            assert "nowhere" in messages.receive(ours)[0]["unstarted"]
 
 
 def test_a_child_that_stops_before_it_takes_its_job_is_waited_for_no_longer_than_agreed(pool, monkeypatch):

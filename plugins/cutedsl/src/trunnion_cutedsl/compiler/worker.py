@@ -86,22 +86,34 @@ class Worker:
         return bool(ready)
 
     def _accept(self) -> bool:
-        _, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
-        if not descriptors:
-            return False
-        self._wake()
+        """Take a job; one that cannot be started is told why, and the others go on."""
+        word, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
+        if descriptors:
+            with socket.socket(fileno=descriptors[0]) as connection:
+                self._wake()
+                try:
+                    self._start(connection)
+                except OSError as error:
+                    _refuse(connection, error)
+        # A word alone is a job whose connection the system closed, for want of a descriptor: its owner sees that.
+        return bool(word)
+
+    def _start(self, connection: socket.socket) -> None:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
-        connection = socket.socket(fileno=descriptors[0])
-        pid = os.fork()
-        if pid == 0:
-            self._selector.close()
-            self._control.close()
-            _serve(connection, folder)
-        connection.close()
-        descriptor = os.pidfd_open(pid)
+        try:
+            # Room for the child's descriptor, and then for the next connection: known before there is a child.
+            os.close(os.dup(connection.fileno()))
+            pid = os.fork()
+            if pid == 0:
+                self._selector.close()
+                self._control.close()
+                _serve(connection, folder)
+            descriptor = _opened(pid)
+        except OSError:
+            discard(folder)
+            raise
         self._children[descriptor] = _Child(pid, folder)
         self._selector.register(descriptor, selectors.EVENT_READ)
-        return True
 
     def _wake(self) -> None:
         """Import CuTeDSL, so that every child has it."""
@@ -129,6 +141,22 @@ class Worker:
         discard(child.folder)
 
 
+def _opened(pid: int) -> int:
+    """Return a descriptor of a child, which is not left alone if there is none."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        os.kill(pid, signal.SIGKILL)  # it may lead no session yet, and has no job
+        os.waitpid(pid, 0)
+        raise
+
+
+def _refuse(connection: socket.socket, error: OSError) -> None:
+    """Say why a job cannot be started, in place of its child's number."""
+    with contextlib.suppress(OSError):  # nobody may wait for it any more
+        send(connection, {"unstarted": str(error)})
+
+
 def _kill(pid: int) -> None:
     """Kill the session that a child leads: it, and what it started."""
     try:
@@ -146,16 +174,11 @@ def _serve(connection: socket.socket, folder: Path) -> None:
     """Do one job and end; never returns."""
     status = 1
     try:
-        os.setsid()
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        log = os.open(folder / "log", os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        for stream in (1, 2):
-            os.dup2(log, stream)
-        work = folder / "work"
-        work.mkdir()
-        os.chdir(work)
-        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        try:
+            log, work = _settle(folder)
+        except OSError as error:
+            _refuse(connection, error)
+            return
         send(connection, {"pid": os.getpid()})
         job, _ = receive(connection)
         head, data = _answer(job, work)
@@ -165,6 +188,21 @@ def _serve(connection: socket.socket, folder: Path) -> None:
         status = 0
     finally:
         os._exit(status)
+
+
+def _settle(folder: Path) -> tuple[int, Path]:
+    """Make the process one that a text may run in; return the descriptor of its log, and where it works."""
+    os.setsid()
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    log = os.open(folder / "log", os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    work = folder / "work"
+    work.mkdir()
+    os.chdir(work)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    return log, work
 
 
 def _flush() -> None:

@@ -56,6 +56,10 @@ class TooSlowError(Exception):
     """The compilation took longer than it may."""
 
 
+class _UnstartedError(Exception):
+    """There is no process for a job, and the text says why; the worker goes on."""
+
+
 class _Worker:
     """One worker process, for one architecture."""
 
@@ -93,10 +97,15 @@ class _Worker:
 
         Raises
         ------
+        _UnstartedError
+            If this process can open none.
         OSError
             If the worker is gone.
         """
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise _UnstartedError(str(error)) from error
         try:
             socket.send_fds(self.control, [b"j"], [theirs.fileno()])
         except OSError:
@@ -113,13 +122,15 @@ class _Worker:
         ------
         TimeoutError
             If there is none by then, on the clock of `time.monotonic`.
+        _UnstartedError
+            If there can be none now.
         OSError, EOFError, ValueError, TypeError, KeyError
-            If the worker is gone.
+            If the worker, or the child, is gone.
         """
         connection = self.connect()
         try:
             hello, _ = receive(connection, deadline)
-            pid = int(hello["pid"])
+            pid = _number(hello)
         except BaseException:  # an interrupt too: nobody else has the connection to close it
             connection.close()
             raise
@@ -141,6 +152,13 @@ class _Worker:
         self.process.kill()  # it may be busy importing; its children die with it
         self.process.wait()
         discard(self.folder)
+
+
+def _number(hello: dict[str, Any]) -> int:
+    """Return the number of a child, from what was said first."""
+    if "unstarted" in hello:
+        raise _UnstartedError(str(hello["unstarted"]))
+    return int(hello["pid"])
 
 
 def _environment(arch: str) -> dict[str, str]:
@@ -193,7 +211,7 @@ class Workers:
         WorkerDiedError
             If the child ended without an answer.
         BackendUnavailableError
-            If no worker can be started.
+            If no worker, or no child of it, can be started.
         """
         with self._child(arch, seconds) as (connection, deadline):
             try:
@@ -241,15 +259,21 @@ class Workers:
             try:
                 connection, pid = worker.child(deadline)
                 return worker, connection, pid, time.monotonic() + seconds if fresh else deadline
+            except _UnstartedError as error:
+                if worker.folder.is_dir():
+                    raise _unstarted(error) from error
+                self._give_up(
+                    arch, worker
+                )  # somebody removed it, as those do who clean up among temporary files
             except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
+                self._give_up(arch, worker)  # something ended it, or its child alone
                 if isinstance(error, TimeoutError) and not fresh:
-                    self._give_up(arch, worker)
                     raise TooSlowError from error
-                self._forget(arch, worker)  # something ended it
         raise BackendUnavailableError(
             "cutedsl",
             "the compiling process",
-            "it ends before it takes a job; try: python -c 'import cutlass'",
+            "it ends before it takes a job: there is no memory or no descriptor left for it, or CuTeDSL ends it; "
+            "try: python -c 'import cutlass'",
         )
 
     def _worker(self, arch: str) -> _Worker:
@@ -278,24 +302,12 @@ class Workers:
             self._changing, self._workers, self._given_up = _changing(), {}, []
             self._owner = os.getpid()
 
-    def _forget(self, arch: str, worker: _Worker) -> None:
-        with self._changing.turn():
-            self._drop(arch, worker)
-        worker.close()
-
     def _give_up(self, arch: str, worker: _Worker) -> None:
         """Take no more children of a worker; those that it has may still be at work, and would die with it."""
         with self._changing.turn():
-            if self._drop(arch, worker):
-                self._given_up.append(worker)
+            if self._workers.get(arch) is worker:  # else another thread was faster
+                self._given_up.append(self._workers.pop(arch))
         self._bury()
-
-    def _drop(self, arch: str, worker: _Worker) -> bool:
-        """Forget a worker, if nobody else did; called in the thread's turn."""
-        known = self._workers.get(arch) is worker
-        if known:
-            del self._workers[arch]
-        return known
 
     def _bury(self) -> None:
         """End the workers that were given up and have no child at work any more."""
@@ -305,6 +317,11 @@ class Workers:
                 with contextlib.suppress(ValueError):  # another thread was faster
                     self._given_up.remove(worker)
                     worker.close()
+
+
+def _unstarted(error: Exception) -> BackendUnavailableError:
+    reason = f"no process can be started for a job: {error}; free what has run out, and compile again"
+    return BackendUnavailableError("cutedsl", "the compiling process", reason)
 
 
 def _changing() -> Turns:
