@@ -335,6 +335,15 @@ def fail(*_, **__):
     raise OSError(errno.ENOSPC, "none left")
 
 
+@pytest.mark.parametrize("what", ["tempfile.mkdtemp", "socket.socketpair"])
+def test_without_room_for_a_worker_it_says_so(pool, monkeypatch, what):
+    monkeypatch.setattr(what, fail)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(BackendUnavailableError, match="none left"):
+        pool.run("sm_90a", job("raise KeyError"), 60)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 @pytest.mark.parametrize("what", ["tempfile.mkdtemp", "os.fork", "os.pidfd_open"])
 def test_a_worker_tells_why_a_job_cannot_be_started_and_goes_on(monkeypatch, tmp_path, what):
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as child, contextlib.ExitStack() as stack:

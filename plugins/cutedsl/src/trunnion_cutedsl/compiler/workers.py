@@ -69,8 +69,13 @@ class _Worker:
         """The connections to children that are at work."""
         self._seconds, self._last_used = seconds, -math.inf
         sweep()
-        self.folder, lock = make_staging()
         self.control, theirs = socket.socketpair()
+        try:
+            self.folder, lock = make_staging()
+        except OSError:
+            self.control.close()
+            theirs.close()
+            raise
         words = [str(theirs.fileno()), str(lock), str(self.folder), str(seconds)]
         try:
             self.process = subprocess.Popen(
@@ -286,7 +291,10 @@ class Workers:
                 self._given_up.append(self._workers.pop(arch))
                 worker = None
             if worker is None:
-                worker = self._workers[arch] = _Worker(arch, self._seconds)
+                try:
+                    worker = self._workers[arch] = _Worker(arch, self._seconds)
+                except OSError as error:
+                    raise _unstarted(error) from error
         self._bury()
         return worker
 
