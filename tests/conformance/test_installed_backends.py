@@ -19,7 +19,7 @@ _BACKENDS = tuple(spec.name for spec in _USABLE)
 
 
 _UNSAID = {
-    **{key: {"capture"} for key in ("N2", "N3", "N4")},
+    **{key: {"capture"} for key in ("N2", "N4")},
     "C3": {"call"},
     "P4": {"capture"},
 }
