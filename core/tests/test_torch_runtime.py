@@ -94,6 +94,7 @@ class RecordingTorch:
             is_current_stream_capturing=lambda: self.capturing,
         )
         self.devices, self.capturing = 2, False
+        self.OutOfMemoryError = torch.OutOfMemoryError
         self.made_of: Callable[[], Any] = lambda: Made(2)
 
     def external(self, handle: int, device: Any) -> tuple[int, str]:
@@ -259,6 +260,13 @@ def test_memory_that_a_capture_forbids_is_a_capture_error() -> None:
         runtime.allocate((2,), torch.float32, 0, 7)
     recorder.capturing = True
     with pytest.raises(CaptureError, match="out="):
+        runtime.allocate((2,), torch.float32, 0, 7)
+
+    def run_out(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    recorder.empty = run_out
+    with pytest.raises(torch.OutOfMemoryError):
         runtime.allocate((2,), torch.float32, 0, 7)
 
 

@@ -12,7 +12,7 @@ from trunnion.call_helper import HelpedRuntime, installed_helper
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, CaptureError
 from trunnion.messages import type_name
 from trunnion.model.interval import INT64_MAX
-from trunnion.plain import is_exactly
+from trunnion.plain import is_a, is_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,6 +163,8 @@ class TorchRuntime(HelpedRuntime):
         # torch counts bytes in 64 bits, and says so in three ways; running out of memory is its own error.
         if math.prod(extent or 1 for extent in shape) * dtype.itemsize > INT64_MAX:
             raise unallocatable(shape) from error
+        if is_a(error, self._torch.OutOfMemoryError):
+            return
         cuda: Any = self._torch.cuda  # without annotations
         if cuda.is_initialized() and cuda.is_current_stream_capturing():
             raise CaptureError(

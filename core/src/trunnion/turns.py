@@ -52,7 +52,7 @@ os.register_at_fork(after_in_child=_HERE.begin_in_child)
 
 
 class Turns:
-    """Who runs a piece of foreign code, one thread after another, in the order in which they came.
+    """Who runs a piece of foreign code, one thread after another; who came later may be first.
 
     ``with turns.turn():`` runs a block in the thread's turn, which is over behind it, whatever interrupts the block.
 

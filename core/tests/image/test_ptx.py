@@ -112,6 +112,14 @@ def test_what_is_no_ptx_is_refused(text: str, said: str) -> None:
     assert said in str(caught.value)
 
 
+def test_comments_that_nobody_closes_are_read_once() -> None:
+    """Each of them read to the end of the text for nothing: of so many that took longer than any test may."""
+    open_ones = "/* " * 200_000
+    for text in (open_ones, f".visible .entry k()\n{{ {open_ones}", f".visible .entry k({open_ones}"):
+        with contextlib.suppress(CorruptArtifactError):
+            assert not read_ptx((HEAD + text).encode()).kernels
+
+
 def test_only_a_header_is_a_text_without_kernels() -> None:
     assert read_ptx(HEAD).kernels == ()
     assert read_ptx(".version 7.8\n.target sm_80, debug\n").target == "sm_80"

@@ -12,6 +12,7 @@ import torch
 
 import trunnion
 from trunnion import errors
+from trunnion.sim.runtime import SimRuntime
 from trunnion.sim.trace import (
     Allocated,
     AttributeSet,
@@ -323,3 +324,23 @@ def test_with_one_device_a_thread_without_a_context_is_found_by_the_launch_itsel
         timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+class Unbound:
+    """A proxy of nothing, which raises an error of its own whatever it is asked."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(f"it is bound to nothing that has {name}")
+
+
+@pytest.mark.parametrize("helped", [True, False])
+def test_a_proxy_of_nothing_is_no_tensor_in_a_later_call_too(build, simulator, monkeypatch, helped):
+    if not helped:
+        runtime = SimRuntime(simulator, lambda: None)
+        monkeypatch.setattr(type(simulator), "runtime", property(lambda _: runtime))
+    program = build(lambda b: b.launch("one", (b.input("x", "float32", (4,)),), 1, 1))
+    x = on(0, 4)
+    for _ in range(4):
+        program(x)
+        with pytest.raises(errors.ArgumentTypeError, match="expected a tensor"):
+            program(Unbound())

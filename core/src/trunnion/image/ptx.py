@@ -24,10 +24,10 @@ __all__ = ["PtxInfo", "least_cuda", "read_ptx"]
 
 _WHAT: Final = "PTX"
 _TOKEN: Final = re.compile(
-    r'(?P<skip>\s+|//[^\n]*|/\*.*?\*/)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<word>\.?[\w$%]+(?:\.[\w$%]+)*)|(?P<sign>.)',
+    r'(?P<skip>\s+|//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<word>\.?[\w$%]+(?:\.[\w$%]+)*)|(?P<sign>.)',
     re.DOTALL | re.ASCII,
 )
-_BRACE: Final = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_BRACE: Final = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _VERSION: Final = re.compile(r"\d+\.\d+")
 _SINCE: Final = {
     **{f"6.{minor}": (9 + minor // 3, minor % 3) for minor in range(6)},

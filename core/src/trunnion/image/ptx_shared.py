@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["block_bytes", "shared_variables"]
 
 _NAME: Final = r"[A-Za-z_$%][A-Za-z0-9_$]*"
-_COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _SHARED: Final = re.compile(
-    rf"(\.extern\s+)?\.shared\s+(?:\.align\s+(\d+)\s+)?\.[a-z]+(\d+)(?:x(\d))?\s+({_NAME})\s*((?:\[\s*\d*\s*\])*)"
+    rf"(\.extern\s+)?\.shared\s+(?:\.align\s+(\d+)\s+)?\.[a-z]+(\d+)(?:x(\d))?\s+({_NAME})\s*((?:\[\s*(?:\d+\s*)?\])*)"
 )
 
 

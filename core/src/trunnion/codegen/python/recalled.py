@@ -64,5 +64,6 @@ def emit_alike(out: SourceWriter, tensors: Sequence[TensorSlot], known: str, gua
         # A guard reads strides, and torch ends the process where a nested tensor is asked for them that way.
         nested = " or ".join(f"{name}.is_nested" for name in names)
         out.line(f"alike = {known} is not None and not ({nested}) and {guard}({', '.join(names)})")
-    with out.block("except AttributeError:"):  # no tensor of torch's
+    # No tensor of torch's, or what raises whatever it is asked: the checks say what is wrong with it.
+    with out.block("except Exception:"):
         out.line("alike = False")
