@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from mutation_trials.tree import Tree
 
 _TICK = 0.5
-_MOST_BYTES: Final = 12 << 30  # of a child's private memory: a mutant that takes all memory ends alone
+# Of what a child maps, tensors of X9 among it that nobody touches: a mutant that takes all memory ends alone.
+_MOST_BYTES: Final = 48 << 30
 _WORDS = 1500
 _PR_SET_PDEATHSIG = 1
 _OVER = frozenset({"red", "left out", "green"})
