@@ -229,6 +229,7 @@ def test_if_its_program_is_not_known_it_tells_what_its_class_does(program: Any, 
         return
     loaded = CompiledProgram.from_artifact(bare)
     assert loaded.__doc__ == CompiledProgram.__doc__
+    assert repr(loaded) == f"<CompiledProgram for {loaded.target} by {backend}>"
 
 
 def test_nothing_stands_between_a_call_and_its_launcher(program: Any, simulator: Any) -> None:

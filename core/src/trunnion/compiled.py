@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -303,7 +304,9 @@ class CompiledProgram:
 
     def __repr__(self) -> str:
         target = str(self.target) if self._built.is_built else f"{self._built.kind}, at its first call,"
-        return f"<CompiledProgram {shorten(self.program.name)} for {target} by {self.backend}>"
+        with suppress(CorruptArtifactError):  # it holds no program
+            return f"<CompiledProgram {shorten(self.program.name)} for {target} by {self.backend}>"
+        return f"<CompiledProgram for {target} by {self.backend}>"
 
     # Calls -----------------------------------------------------------------------------------------------------
 
