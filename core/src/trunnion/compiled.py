@@ -418,9 +418,8 @@ class CompiledProgram:
                 raise
             self._built.confirm()
             text = f"artifact {artifact.manifest.key[:12]} was kept and cannot be used; it was built again: {error}"
-            self._built.tell(
-                text, CorruptArtifactWarning, 4
-            )  # may raise: nothing is loaded yet that would be lost
+            # It may raise: nothing is loaded yet that would be lost.
+            self._built.tell(text, CorruptArtifactWarning, 4)
             return use(rebuilt)
 
     def preload(self, device: Any = None) -> None:

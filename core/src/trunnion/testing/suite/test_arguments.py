@@ -108,9 +108,7 @@ def _check_layouts(harness: Harness) -> None:
     output = TensorParam("b", dtype("float32"), shape, access="write")
     program = taking(tensor, outputs=(output,))
     empty = TensorParam("a", dtype("float32"), (Const(4), Const(0)))
-    without = KernelProgram(
-        "p", Signature((empty,)), (CODE,), (KernelLaunch("k", (empty,), (_ONE,) * 3, (_ONE,) * 3),)
-    )
+    without = taking(empty)
     good = TensorSpec(dtype="float32", shape=(4, 3), strides=(3, 1))
     with harness.loaded(program) as loaded, harness.loaded(without) as loaded_without:
         for strides in ((3, 1), (0, 1), (2, 1), (3, 0), (1, 4), (6, 2), (4, 1)):
@@ -154,14 +152,12 @@ def _check_classes(harness: Harness) -> None:
 
 def _check_sparse(harness: Harness) -> None:
     """Require that a tensor whose elements do not lie one behind the other is refused; the simulator has none."""
-    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
-
+    if harness.machine.tier == "sim":
+        return
     tensor = TensorParam("a", dtype("float32"), (Const(4),))
     program = taking(tensor)
     spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
     (dense,) = harness.arguments((spec,))
-    if type(dense) is not torch.Tensor:
-        return
     with harness.loaded(program) as loaded:
         for _ in range(2):
             check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)

@@ -267,9 +267,8 @@ class Workers:
             except _UnstartedError as error:
                 if worker.folder.is_dir():
                     raise _unstarted(error) from error
-                self._give_up(
-                    arch, worker
-                )  # somebody removed it, as those do who clean up among temporary files
+                # Somebody removed it, as those do who clean up among temporary files.
+                self._give_up(arch, worker)
             except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
                 self._give_up(arch, worker)  # something ended it, or its child alone
                 if isinstance(error, TimeoutError) and not fresh:
