@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _TICK = 0.5
 # Of what a child maps, tensors of X9 among it that nobody touches: a mutant that takes all memory ends alone.
-_MOST_BYTES: Final = 48 << 30
+_MOST_BYTES: Final = 128 << 30
 _WORDS = 1500
 _PR_SET_PDEATHSIG = 1
 _OVER = frozenset({"red", "left out", "green"})

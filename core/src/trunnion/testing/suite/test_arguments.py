@@ -110,14 +110,15 @@ def _check_layouts(harness: Harness) -> None:
     empty = TensorParam("a", dtype("float32"), (Const(4), Const(0)))
     without = taking(empty)
     good = TensorSpec(dtype="float32", shape=(4, 3), strides=(3, 1))
-    with harness.loaded(program) as loaded, harness.loaded(without) as loaded_without:
+    with harness.loaded(program) as loaded:
         for strides in ((3, 1), (0, 1), (2, 1), (3, 0), (1, 4), (6, 2), (4, 1)):
             spec = replace(good, strides=strides)
             for call in (CallSpec(args=(spec,)), CallSpec(args=(good,), out=(spec,))):
                 check_call(harness, Scenario(program, call), loaded, first=False)
+    with harness.loaded(without) as loaded:
         for strides in ((1, 1), (0, 1), (16, 1), (16, 3), (0, 0)):
             spec = replace(good, shape=(4, 0), strides=strides)
-            check_call(harness, Scenario(without, CallSpec(args=(spec,))), loaded_without, first=False)
+            check_call(harness, Scenario(without, CallSpec(args=(spec,))), loaded, first=False)
 
 
 def _check_alignments(harness: Harness) -> None:
