@@ -91,9 +91,9 @@ class RecordingTorch:
             device_count=lambda: self.devices,
             current_device=lambda: self.current,
             is_initialized=lambda: True,
-            is_current_stream_capturing=lambda: self.capturing,
+            is_current_stream_capturing=lambda: self.captured in [handle for handle, _ in self.entered[-1:]],
         )
-        self.devices, self.capturing = 2, False
+        self.devices, self.captured = 2, 0
         self.OutOfMemoryError = torch.OutOfMemoryError
         self.made_of: Callable[[], Any] = lambda: Made(2)
 
@@ -258,9 +258,12 @@ def test_memory_that_a_capture_forbids_is_a_capture_error() -> None:
     recorder.empty = refuse
     with pytest.raises(RuntimeError, match="not permitted"):
         runtime.allocate((2,), torch.float32, 0, 7)
-    recorder.capturing = True
-    with pytest.raises(CaptureError, match="out="):
+    recorder.captured = 9
+    with pytest.raises(RuntimeError, match="not permitted"):
         runtime.allocate((2,), torch.float32, 0, 7)
+    for recorder.captured in (7, 2):
+        with pytest.raises(CaptureError, match="out="):
+            runtime.allocate((2,), torch.float32, 0, recorder.captured)
 
     def run_out(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")

@@ -94,7 +94,7 @@ class TorchRuntime(HelpedRuntime):
         except ArgumentTypeError:
             raise
         except (RuntimeError, OverflowError, TypeError, AssertionError) as error:
-            self._explain(error, shape, dtype)
+            self._explain(error, shape, dtype, device, stream)
             raise
 
     def quick_allocator(self) -> Callable[[tuple[int, ...], tuple[int, ...], Any], Any] | None:
@@ -159,14 +159,13 @@ class TorchRuntime(HelpedRuntime):
             )
         return made
 
-    def _explain(self, error: Exception, shape: tuple[int, ...], dtype: Any) -> None:
+    def _explain(self, error: Exception, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> None:
         # torch counts bytes in 64 bits, and says so in three ways; running out of memory is its own error.
         if math.prod(extent or 1 for extent in shape) * dtype.itemsize > INT64_MAX:
             raise unallocatable(shape) from error
         if is_a(error, self._torch.OutOfMemoryError):
             return
-        cuda: Any = self._torch.cuda  # without annotations
-        if cuda.is_initialized() and cuda.is_current_stream_capturing():
+        if self._is_captured(device, stream):
             raise CaptureError(
                 f"torch cannot allocate {shape} while the stream is being captured: "
                 "capture inside of torch.cuda.graph, or pass out="
@@ -176,6 +175,18 @@ class TorchRuntime(HelpedRuntime):
         ):  # as it answers anything
             reason = "it was built without CUDA; install a build with it"
             raise BackendUnavailableError("torch", "", reason) from error
+
+    def _is_captured(self, device: int, stream: int) -> bool:
+        """Whether a stream is being captured; torch asks of its current one."""
+        cuda: Any = self._torch.cuda  # without annotations
+        if not cuda.is_initialized():
+            return False
+        if stream in (0, _LEGACY):
+            there = cuda.default_stream(device)
+        else:
+            there = cuda.ExternalStream(stream, device=device)
+        with cuda.stream(there):
+            return bool(cuda.is_current_stream_capturing())
 
     def on_stream(self, device: int, stream: int) -> AbstractContextManager[None]:
         """Return a context in which a device, and that stream of it, are torch's current ones.
