@@ -159,7 +159,9 @@ class TorchRuntime(HelpedRuntime):
             )
         return made
 
-    def _explain(self, error: Exception, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> None:
+    def _explain(
+        self, error: Exception, shape: tuple[int, ...], dtype: Any, device: int, stream: int
+    ) -> None:
         # torch counts bytes in 64 bits, and says so in three ways; running out of memory is its own error.
         if math.prod(extent or 1 for extent in shape) * dtype.itemsize > INT64_MAX:
             raise unallocatable(shape) from error
@@ -181,12 +183,14 @@ class TorchRuntime(HelpedRuntime):
         cuda: Any = self._torch.cuda  # without annotations
         if not cuda.is_initialized():
             return False
-        if stream in (0, _LEGACY):
-            there = cuda.default_stream(device)
-        else:
-            there = cuda.ExternalStream(stream, device=device)
-        with cuda.stream(there):
+        with cuda.stream(self._stream(device, stream)):
             return bool(cuda.is_current_stream_capturing())
+
+    def _stream(self, device: int, stream: int) -> Any:
+        cuda: Any = self._torch.cuda  # without annotations
+        if stream in (0, _LEGACY):
+            return cuda.default_stream(device)
+        return cuda.ExternalStream(stream, device=device)
 
     def on_stream(self, device: int, stream: int) -> AbstractContextManager[None]:
         """Return a context in which a device, and that stream of it, are torch's current ones.
@@ -207,9 +211,7 @@ class TorchRuntime(HelpedRuntime):
             )
             raise ArgumentValueError("stream", str(stream), expected)
         else:
-            entered = cuda.stream(
-                cuda.ExternalStream(stream, device=device) if stream else cuda.default_stream(device)
-            )
+            entered = cuda.stream(self._stream(device, stream))
         return entered
 
     def memory_error(self, message: str) -> Exception:
