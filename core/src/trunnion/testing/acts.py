@@ -103,6 +103,7 @@ class Life(Bench):
             "call": lambda: given.launch(self.loaded),
             "entry": lambda: given.enter(self.loaded),
             "bind": lambda: given.bind(self.loaded),
+            "preload": lambda: self.loaded.preload(0),
         }
         ways |= {f"bound call {place}": bound.launch for place, bound in enumerate(self.bound)}
         yield from going_on(ways)

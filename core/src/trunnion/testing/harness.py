@@ -107,6 +107,9 @@ class Harness:
     asked: set[tuple[str, str]] = field(default_factory=set)
     """What was asked beside the examples, by way in: see `once`."""
 
+    thorough: bool = False
+    """Whether everything is tried of which otherwise some is drawn."""
+
     kept: Path | None = None
     """Where the objects of C++ launchers are kept that laws only use; None: nowhere. See `kept_launchers`."""
 

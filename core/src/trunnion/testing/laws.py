@@ -157,7 +157,7 @@ class Law:
         there = tuple(way for way in self.ways if harness.machine.tier in NEEDS[WAYS[way].needs])
         ways = there if self.applies_to(harness) else ONE_WAY
         wanted = EXAMPLES[self.cost] if examples is None else examples
-        run = _Run(self, harness, shrink=shrink, told=told)
+        run = _Run(self, replace(harness, thorough=thorough), shrink=shrink, told=told)
         first = self.seed() if seed is None else seed
         run.again = f"seed={first}, examples={wanted}, thorough={thorough}, shrink=False"
         if not thorough or len(ways) == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import closing, contextmanager
+from itertools import chain, cycle, islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import assume
@@ -16,6 +17,7 @@ from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.sim.abi import Limit
 from trunnion.sim.objects import Library, Stream
 from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded
@@ -35,6 +37,7 @@ from trunnion.testing.faults import (
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
+from trunnion.testing.repeatable import bind_call
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
 from trunnion.testing.strategies.programs import CODE, PROGRAM_CAPABILITIES, taking
 from trunnion.testing.suite.test_devices import moved_to
@@ -87,11 +90,33 @@ def _each(*without: Capability) -> Any:
     return given
 
 
-def _places(names: list[str]) -> list[int]:
-    """Return where in a good run each call fails in turn: the first of a name, and the last."""
-    first = {name: place for place, name in reversed([*enumerate(names)])}
-    last = {name: place for place, name in enumerate(names)}
-    return sorted({*first.values(), *last.values()})
+def _failures(
+    harness: Harness, names: list[str], first: Status, *, only: str = ""
+) -> list[tuple[int, Status]]:
+    """Return where in a good run calls fail in turn, and what each returns; when thorough, all of both.
+
+    Otherwise the first, the middle and the last of a name fail, and what they return is dealt round.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    names
+        The calls of the run.
+    first
+        What the first one returns.
+    only
+        How the names begin of those that fail.
+    """
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        if name.startswith(only):
+            places.setdefault(name, []).append(place)
+    if harness.thorough:
+        return list(product(chain(*places.values()), CALL_STATUSES))
+    some = {each[at] for each in places.values() for at in (0, len(each) // 2, -1)}
+    start = CALL_STATUSES.index(first)
+    return list(zip(sorted(some), islice(cycle(CALL_STATUSES), start, None), strict=False))
 
 
 @contextmanager
@@ -118,6 +143,18 @@ def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
     harness.require(
         _used(harness) == used, f"{name} failed, and memory in use is {_used(harness)}, was {used}"
     )
+    windowed = [one.handle for one in _every_stream(harness) if one.window is not None and one.window.nbytes]
+    harness.require(
+        not windowed or name == "cuStreamSetAttribute", f"{name} failed, and streams {windowed} have a window"
+    )
+
+
+def _every_stream(harness: Harness) -> Iterator[Stream]:
+    """Yield each stream of the process, the default ones included."""
+    state = harness.simulator.state
+    yield from (one for one in list(state.handled.values()) if isinstance(one, Stream))
+    for context in state.contexts:
+        yield from context.defaults.values()
 
 
 def _streams(harness: Harness) -> set[int]:
@@ -156,10 +193,12 @@ def unloading_all(harness: Harness) -> Iterator[None]:
     LawViolation
         If it is not.
     """
-    before = _libraries(harness)
+    before, limits = _libraries(harness), _set_aside(harness)
     yield
     left = _libraries(harness) - before
     harness.require(not left, f"the program is closed, and libraries of it that are loaded: {left}")
+    kept = _set_aside(harness)
+    harness.require(kept == limits, f"the program is closed, and {kept} bytes are set aside, not {limits}")
 
 
 @contextmanager
@@ -189,6 +228,12 @@ def _references(harness: Harness) -> list[int]:
     return [context.references for context in harness.simulator.state.contexts]
 
 
+def _set_aside(harness: Harness) -> list[int]:
+    """Return the bytes of each device's cache that are set aside."""
+    limits = (context.limits for context in harness.simulator.state.contexts)
+    return [one.get(Limit.PERSISTING_L2_CACHE_SIZE, 0) for one in limits]
+
+
 def _libraries(harness: Harness) -> int:
     """Return how many libraries are loaded."""
     return sum(isinstance(one, Library) for one in harness.simulator.state.handled.values())
@@ -215,6 +260,11 @@ def _check_struck(harness: Harness, fault: PlantedFault, error: BaseException | 
         harness.violation(f"{what}, and the error was {type(error).__name__}: {error}")
 
 
+def _check_nothing_after(harness: Harness, fault: PlantedFault, observed: Observed) -> None:
+    late = effects_after(observed.events)
+    harness.require(not late, f"after {fault.name} had failed, the driver was asked for {late}")
+
+
 def _struck_call(
     harness: Harness, example: _Fault, loaded: Any, names: list[str]
 ) -> tuple[PlantedFault, BaseException | None, Observed | None]:
@@ -238,6 +288,7 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
     """Each driver call of a call fails in turn: it is named with its status, nothing follows; the next is right."""
     scenario, status = example
     _fail_each(harness, scenario, status)
+    _fail_again(harness, scenario, status)
     if Capability.OUTPUT_FILL in harness.capabilities:
         harness.once(_fail_fills)
     if harness.capabilities >= _WIDE_CLUSTERS:
@@ -246,6 +297,8 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
     harness.once(_fail_stream)
     if Capability.TMA_TILED in harness.capabilities:
         harness.once(_fail_map)
+    if Capability.ACCESS_POLICY_WINDOW in harness.capabilities:
+        harness.once(_fail_windows)
 
 
 def _fail_fills(harness: Harness) -> None:
@@ -308,6 +361,18 @@ def _fail_map(harness: Harness) -> None:
         check_given(harness, program, given, loaded)
 
 
+def _fail_windows(harness: Harness) -> None:
+    """Let calls fail around a window that a stream holds, and around one of a launch."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(4096),))
+    call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(4096,), strides=(1,)),))
+    for policy in ("stream", "launch"):
+        window = tensor.window(policy=policy)
+        launch = KernelLaunch("k", (tensor,), (Const(1),) * 3, (Const(1),) * 3, window=window)
+        program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+        _fail_each(harness, Scenario(program, call), Status.UNKNOWN)
+        _fail_again(harness, Scenario(program, call), Status.UNKNOWN)
+
+
 _WIDE_CLUSTERS: Final = {Capability.DYNAMIC_SHAPES, Capability.CLUSTER, Capability.COMPUTED_ATTRIBUTES}
 
 
@@ -326,24 +391,40 @@ def _fail_each(harness: Harness, scenario: Scenario, status: Status, *, only: st
     """Let driver calls of a call fail in turn, or those alone whose names begin so."""
     artifact = harness.built(scenario.program)
     names = _good_run(harness, scenario, artifact)
-    for place in _places(names):
-        if not names[place].startswith(only):
-            continue
+    for place, returned in _failures(harness, names, status, only=only):
         with unloading_all(harness), closing(harness.reopen(scenario.program, artifact)) as loaded:
             with _leaving_nothing(harness) as faults:
-                fault, error, observed = _struck_call(harness, (scenario, place, status), loaded, names)
+                fault, error, observed = _struck_call(harness, (scenario, place, returned), loaded, names)
                 faults.append(fault)
                 if fault.struck:
                     _check_struck(harness, fault, error)
                 if fault.struck and observed is not None:
-                    late = effects_after(observed.events)
-                    harness.require(
-                        not late, f"after {fault.name} had failed, the driver was asked for {late}"
-                    )
+                    _check_nothing_after(harness, fault, observed)
                 del error, observed
             with noting_contents(harness, scenario.program) as seen:
                 check_call(harness, scenario, loaded, first=False)
             check_first_contents(harness, scenario.program, seen)
+
+
+def _fail_again(harness: Harness, scenario: Scenario, status: Status) -> None:
+    """Let driver calls fail in turn of a call that was bound, and launch that very call again after each."""
+    with unloading_all(harness), harness.loaded(scenario.program) as loaded:
+        bound = bind_call(harness, scenario.program, loaded, harness.given(scenario.call))
+        if bound is None:
+            return
+        bound.check(harness, scenario.program)
+        with asked(harness) as names:
+            bound.check(harness, scenario.program)
+        for place, returned in _failures(harness, names, status):
+            with _leaving_nothing(harness) as faults:
+                with planted(harness, names, place, returned) as fault:
+                    observed = observe(harness, bound.launch)
+                faults.append(fault)
+                if fault.struck and not (fault.name in PROBES and observed.error is None):
+                    _check_struck(harness, fault, observed.error)
+                    _check_nothing_after(harness, fault, observed)
+                del observed
+            bound.check(harness, scenario.program)
 
 
 @law("F2", given=_faulty(STICKY_STATUSES, Capability.ACCESS_POLICY_WINDOW), ways=_UNCAPTURED)
@@ -404,11 +485,11 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
             preparation.run()
     assume(names)
     there = Scenario(scenario.program, moved_to(scenario.call, 1))
-    for place in _places(names):
+    for place, returned in _failures(harness, names, status):
         with unloading_all(harness), closing(_Preparation(harness, scenario, artifact)) as preparation:
             streams = _streams(harness)
             with _leaving_nothing(harness) as faults:
-                with planted(harness, names, place, status) as fault:
+                with planted(harness, names, place, returned) as fault:
                     prepared = observe(harness, preparation.run)
                 faults.append(fault)
                 if fault.struck and not (fault.name in PROBES and prepared.error is None):
@@ -431,8 +512,8 @@ def failing_closes(harness: Harness, example: _Faults) -> None:
     artifact = harness.built(scenario.program)
     names = _closing_calls(harness, scenario, artifact)
     assume(names)
-    for place in _places(names):
-        _check_close(harness, (scenario, place, status), harness.reopen(scenario.program, artifact), names)
+    for place, returned in _failures(harness, names, status):
+        _check_close(harness, (scenario, place, returned), harness.reopen(scenario.program, artifact), names)
 
 
 def _check_close(harness: Harness, example: _Fault, loaded: LoadedProgram, names: list[str]) -> None:

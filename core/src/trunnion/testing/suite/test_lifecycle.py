@@ -69,6 +69,8 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     _, observed = harness.call(loaded, scenario.call)
     harness.require(isinstance(observed.error, LifecycleError), f"a closed program raised {observed.error!r}")
     harness.require(not observed.launches, "a closed program launched")
+    told = "; ".join(going_on({"preload": partial(loaded.preload, 0)}))
+    harness.require(not told, f"of a closed program {told}")
     del loaded
     gc.collect()
     told = "; ".join(going_on({"a bound call of a closed program": bound.launch}))
@@ -248,6 +250,7 @@ def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
             "call": lambda: loaded.call(args, out=out, device=given.device),
             "call on a stream": lambda: loaded.call(args, out=out, stream=stream, device=given.device),
             "bind": lambda: loaded.bind(args, out=out, device=given.device),
+            "preload": lambda: loaded.preload(on),
             "a bound call": bound,
         }
         if any(isinstance(one, TensorFacts) for one in facts.args):  # it takes no device=
