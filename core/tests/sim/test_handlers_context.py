@@ -4,7 +4,10 @@ import threading
 import pytest
 
 from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
+from trunnion.sim.abi import Limit
 from trunnion.sim.status import Status
+
+_PERSISTING = Limit.PERSISTING_L2_CACHE_SIZE
 
 
 def in_thread(function):
@@ -134,3 +137,81 @@ def test_default_streams_are_of_the_current_device(library, default):
     device = ctypes.c_int(9)
     library.ok("cuStreamGetDevice", default, ctypes.byref(device))
     assert device.value == 1
+
+
+def limit(library):
+    out = ctypes.c_size_t()
+    library.ok("cuCtxGetLimit", ctypes.byref(out), _PERSISTING)
+    return out.value
+
+
+@pytest.fixture
+def made(library):
+    """A context that cuCtxCreate made, and a green one; none of them is current."""
+    before = current(library)
+    made = library.handle("cuCtxCreate_v2", 0, 0)
+    green = library.handle("cuCtxFromGreenCtx", library.handle("cuGreenCtxCreate", 0x1234_0000_0000, 0, 1))
+    library.ok("cuCtxSetCurrent", before)
+    yield made, green
+    library.ok("cuCtxDestroy_v2", made)
+    library.ok("cuGreenCtxDestroy", green)
+    library.ok("cuCtxSetCurrent", before)
+
+
+def test_a_made_context_has_limits_and_variables_of_its_own_and_a_green_one_has_those_of_the_primary_one(
+    library, made
+):
+    variable = SyntheticVariable(name="bias", nbytes=4)
+    image = library.library(synthetic_cubin([SyntheticKernel(name="plain")], variables=[variable]))
+    library.ok("cuCtxSetLimit", _PERSISTING, ctypes.c_size_t(4096))
+    mine = limit(library), address_of(library, image, b"bias")
+    other, green = made
+    library.ok("cuCtxSetCurrent", other)
+    assert limit(library) == 0
+    assert address_of(library, image, b"bias") != mine[1]
+    library.ok("cuCtxSetCurrent", green)
+    assert (limit(library), address_of(library, image, b"bias")) == mine
+    library.ok("cuCtxSetLimit", _PERSISTING, ctypes.c_size_t(0))
+
+
+def test_a_stream_knows_its_context_and_of_a_green_one_the_primary_too(library, made):
+    primary = current(library)
+    for context, whose in zip((primary, *made), (primary, made[0], primary), strict=True):
+        library.ok("cuCtxSetCurrent", context)
+        for stream in (None, 2, library.handle("cuStreamCreate", 1)):
+            found, of, green = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+            library.ok("cuStreamGetCtx", stream, ctypes.byref(found))
+            library.ok("cuStreamGetCtx_v2", stream, ctypes.byref(of), ctypes.byref(green))
+            assert (found.value, of.value) == (context, whose)
+            assert green.value == (context if context == made[1] else None)
+
+
+def test_what_is_of_a_made_context_ends_with_it(library, simulator):
+    primary = current(library)
+    made = library.handle("cuCtxCreate_v4", None, 0, 0)
+    assert current(library) == made
+    stream = library.handle("cuStreamCreate", 0)
+    library.ok("cuCtxPushCurrent_v2", made)
+    library.ok("cuCtxDestroy_v2", made)
+    assert (current(library), library("cuCtxSynchronize")) == (made, Status.CONTEXT_IS_DESTROYED)
+    assert library("cuStreamSynchronize", stream) is Status.INVALID_HANDLE
+    assert library("cuCtxPushCurrent_v2", made) is Status.INVALID_CONTEXT
+    library.ok("cuCtxSetCurrent", primary)
+    library.ok("cuCtxSynchronize")
+
+
+def test_only_what_was_made_is_destroyed(library, made):
+    other, green = made
+    for name, handle in (
+        ("cuCtxDestroy_v2", current(library)),
+        ("cuCtxDestroy_v2", green),
+        ("cuGreenCtxDestroy", other),
+        ("cuGreenCtxDestroy", None),
+    ):
+        assert library(name, handle) is Status.INVALID_CONTEXT
+    out = ctypes.c_void_p()
+    assert library("cuCtxFromGreenCtx", ctypes.byref(out), other) is Status.INVALID_CONTEXT
+    assert library("cuGreenCtxCreate", ctypes.byref(out), None, 0, 1) is Status.INVALID_VALUE
+    assert library("cuCtxCreate_v2", ctypes.byref(out), 1, 0) is Status.NOT_SUPPORTED
+    assert library("cuCtxCreate_v4", ctypes.byref(out), 0x1234_0000_0000, 0, 0) is Status.NOT_SUPPORTED
+    assert library("cuCtxCreate_v2", ctypes.byref(out), 0, 9) is Status.INVALID_DEVICE

@@ -15,7 +15,7 @@ from trunnion.sim.status import Refusal, Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trunnion.sim.objects import Event, Stream
+    from trunnion.sim.objects import Context, Event, Stream
 
 __all__ = ["Captures"]
 
@@ -137,7 +137,7 @@ class Captures:
         held = [
             capture
             for capture in self._active
-            if any(member.is_blocking and member.device is stream.device for member in capture.frontiers)
+            if any(member.is_blocking and member.context is stream.context for member in capture.frontiers)
         ]
         if held:
             reason = "the legacy default stream waits for every blocking stream, and one is capturing"
@@ -172,7 +172,7 @@ class Captures:
             self._invalidate((event.capture,), reason)
             raise Refusal(Status.CAPTURED_EVENT, reason)
 
-    def check_context(self, device: object, what: str) -> None:
+    def check_context(self, context: Context, what: str) -> None:
         """Refuse to wait for a context in which a stream captures; that invalidates the captures.
 
         Raises
@@ -180,7 +180,7 @@ class Captures:
         Refusal
             ``CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED``.
         """
-        held = [c for c in self._active if any(member.device is device for member in c.frontiers)]
+        held = [c for c in self._active if any(member.context is context for member in c.frontiers)]
         if held:
             reason = f"{what} while a stream of the context is capturing"
             self._invalidate(held, reason)

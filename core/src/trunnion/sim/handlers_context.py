@@ -1,6 +1,6 @@
-"""Primary contexts, the calling thread's context stack, and limits.
+"""Primary contexts, those beside them, the calling thread's context stack, and limits.
 
-Source: CUDA Driver API, Primary Context Management; Context Management.
+Source: CUDA Driver API, Primary Context Management; Context Management; Green Contexts.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _LIMITS: Final = {
     Limit.PERSISTING_L2_CACHE_SIZE: 0,
 }
 _MAX_FETCH: Final = 128
+_GREEN_DEFAULT_STREAM: Final = 1  # CU_GREEN_CTX_DEFAULT_STREAM
 
 
 def _retain(call: Call, result: int | None, ordinal: int) -> None:
@@ -63,6 +64,63 @@ def _context(call: Call, handle: int) -> Context:
     if not isinstance(found, Context):
         raise Refusal(Status.INVALID_CONTEXT, f"{handle:#x} is no context of this driver")
     return found
+
+
+def _create(call: Call, result: int | None, flags: int, ordinal: int) -> None:
+    if flags:
+        raise Refusal(Status.NOT_SUPPORTED, f"flags are {flags:#x}, 0 is simulated")
+    context = call.state.make_context(call.state.device(ordinal))
+    put(ctypes.c_void_p, result, context.handle, "pctx")
+    call.state.stack().append(context)
+
+
+def _create_v4(call: Call, result: int | None, parameters: int | None, flags: int, ordinal: int) -> None:
+    if parameters:
+        raise Refusal(Status.NOT_SUPPORTED, "ctxCreateParams are given, a null pointer is simulated")
+    _create(call, result, flags, ordinal)
+
+
+def _destroy(call: Call, handle: int | None) -> None:
+    context = _made(call, handle or 0, green=False)
+    stack = call.state.stack()
+    if stack and stack[-1] is context:
+        stack.pop()
+    _end(call, context)
+
+
+def _made(call: Call, handle: int, *, green: bool) -> Context:
+    context = _context(call, handle)
+    if context in call.state.contexts or bool(context.primary) != green:
+        wanted = "green context" if green else "context that cuCtxCreate made"
+        raise Refusal(Status.INVALID_CONTEXT, f"{handle:#x} is no {wanted}")
+    return context
+
+
+def _end(call: Call, context: Context) -> None:
+    with call.state.lock:
+        context.references = 0
+        call.state.destroy(context)
+
+
+def _green_create(call: Call, result: int | None, descriptor: int | None, ordinal: int, flags: int) -> None:
+    if not descriptor or flags != _GREEN_DEFAULT_STREAM:
+        reason = f"desc is {descriptor or 0:#x} and flags are {flags}; not null and {_GREEN_DEFAULT_STREAM} are allowed"
+        raise Refusal(Status.INVALID_VALUE, reason)
+    primary = call.state.contexts[call.state.device(ordinal).ordinal]
+    with call.state.lock:
+        primary.references += 1
+        green = call.state.make_context(primary.device, primary)
+    put(ctypes.c_void_p, result, green.handle, "phCtx")  # measured on an H100, driver 580: both handles are one
+
+
+def _green_destroy(call: Call, handle: int | None) -> None:
+    green = _made(call, handle or 0, green=True)
+    _end(call, green)
+    _release(call, green.device.ordinal)
+
+
+def _of_green(call: Call, result: int | None, handle: int | None) -> None:
+    put(ctypes.c_void_p, result, _made(call, handle or 0, green=True).handle, "pContext")
 
 
 def _get_current(call: Call, result: int | None) -> None:
@@ -99,12 +157,10 @@ def _get_device(call: Call, result: int | None) -> None:
 
 
 def _synchronize(call: Call) -> None:
-    device = (
-        call.state.current().device
-    )  # kernels run to their end inside the launch: nothing is ever pending
+    context = call.state.current()  # kernels run to their end inside the launch: nothing is ever pending
     with call.state.lock:
-        call.state.captures.check_context(device, "cuCtxSynchronize")
-    call.state.trace.add(Synchronized(device.ordinal, None))
+        call.state.captures.check_context(context, "cuCtxSynchronize")
+    call.state.trace.add(Synchronized(context.device.ordinal, None))
 
 
 def _limit(limit: int) -> Limit:
@@ -114,7 +170,7 @@ def _limit(limit: int) -> Limit:
 
 
 def _get_limit(call: Call, result: int | None, limit: int) -> None:
-    context = call.state.current()
+    context = call.state.current().home
     key = _limit(limit)
     if key not in _LIMITS:
         raise Refusal(Status.UNSUPPORTED_LIMIT, f"{key.name} is of compute capability below 9.0")
@@ -122,7 +178,7 @@ def _get_limit(call: Call, result: int | None, limit: int) -> None:
 
 
 def _set_limit(call: Call, limit: int, value: int) -> None:
-    context = call.state.current()
+    context = call.state.current().home
     key = _limit(limit)
     if key not in _LIMITS:
         raise Refusal(Status.UNSUPPORTED_LIMIT, f"{key.name} is of compute capability below 9.0")
@@ -156,6 +212,12 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         "cuDevicePrimaryCtxRelease": _release,
         "cuDevicePrimaryCtxRelease_v2": _release,
         "cuDevicePrimaryCtxGetState": _state,
+        "cuCtxCreate_v2": _create,
+        "cuCtxCreate_v4": _create_v4,
+        "cuCtxDestroy_v2": _destroy,
+        "cuGreenCtxCreate": _green_create,
+        "cuGreenCtxDestroy": _green_destroy,
+        "cuCtxFromGreenCtx": _of_green,
         "cuCtxGetCurrent": _get_current,
         "cuCtxSetCurrent": _set_current,
         "cuCtxPushCurrent_v2": _push,

@@ -24,13 +24,13 @@ from trunnion.sim.objects import Function, Kernel, Library, Stream
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.submission import submit
 from trunnion.sim.trace import Launched
-from trunnion.sim.variables import variable_on
+from trunnion.sim.variables import variable_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from trunnion.sim.call import Call, Handler
-    from trunnion.sim.objects import DeviceVariable
+    from trunnion.sim.objects import Context, DeviceVariable
     from trunnion.sim.state import DriverState
 
 __all__ = ["HANDLERS", "read_config", "resolve"]
@@ -189,14 +189,14 @@ def _start(call: Call, request: Request) -> None:
     work = Work(
         NodeKind.KERNEL,
         event,
-        lambda: _run(call.state, event),
+        lambda: _run(call.state, event, stream.context),
         handle=request.function or 0,
         programmatic=bool(attributes.programmatic_stream_serialization),
     )
     submit(call.state, stream, work)
 
 
-def _run(state: DriverState, event: Launched) -> None:
+def _run(state: DriverState, event: Launched, context: Context) -> None:
     body = state.bodies.get(event.kernel)
     if body is None:
         _warn_of_no_body(state, event.kernel)
@@ -215,17 +215,17 @@ def _run(state: DriverState, event: Launched) -> None:
             attributes=event.attributes,
             window=event.window,
             priority=event.priority,
-            find_variable=functools.partial(_variable, state, event),
+            find_variable=functools.partial(_variable, state, event, context),
         )
     )
 
 
-def _variable(state: DriverState, event: Launched, name: str) -> DeviceVariable:
-    """Return a module variable of a kernel's library, on the device where it runs."""
+def _variable(state: DriverState, event: Launched, context: Context, name: str) -> DeviceVariable:
+    """Return a module variable of a kernel's library, in the context where it runs."""
     library = state.get(Library, event.library)
     if library.info.variable(name) is None:
         raise UnknownVariableError(name, (one.name for one in library.info.variables))
-    return variable_on(state, library, name, event.device)
+    return variable_in(state, library, name, context)
 
 
 def _warn_of_no_body(state: DriverState, kernel: str) -> None:

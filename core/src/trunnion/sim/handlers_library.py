@@ -21,7 +21,7 @@ from trunnion.sim.host import HostReader, put, text
 from trunnion.sim.objects import Kernel, Library
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import LibraryLoaded, LibraryUnloaded
-from trunnion.sim.variables import place_variables, variable_on
+from trunnion.sim.variables import place_variables, variable_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -180,9 +180,9 @@ def _get_global(
     call: Call, result: int | None, size: int | None, handle: int | None, name: int | None
 ) -> None:
     library = call.state.get(Library, handle)
-    device = call.state.current().device
-    library.check_runs_on(device)
-    found = variable_on(call.state, library, text(name, "name"), device.ordinal)
+    context = call.state.current()
+    library.check_runs_on(context.device)
+    found = variable_in(call.state, library, text(name, "name"), context)
     if not (result or size):
         raise Refusal(Status.INVALID_VALUE, "dptr and bytes are null pointers, one may be")
     if result:

@@ -42,7 +42,7 @@ def _create(call: Call, result: int | None, flags: int) -> None:
 def _create_with_priority(call: Call, result: int | None, flags: int, priority: int) -> None:
     if flags not in (0, _NON_BLOCKING):
         raise Refusal(Status.INVALID_VALUE, f"flags are {flags}, 0 and 1 are allowed")
-    stream = call.state.new_stream(call.state.current().device, flags)
+    stream = call.state.new_stream(call.state.current(), flags)
     stream.priority = min(max(priority, PRIORITIES[0]), PRIORITIES[-1])
     put(ctypes.c_void_p, result, stream.handle, "phStream")
 
@@ -71,13 +71,13 @@ def _query(call: Call, handle: int | None) -> None:
 
 
 def _context(call: Call, handle: int | None, result: int | None) -> None:
-    device = call.state.stream(call.stream(handle)).device
-    put(ctypes.c_void_p, result, call.state.contexts[device.ordinal].handle, "pctx")
+    put(ctypes.c_void_p, result, call.state.stream(call.stream(handle)).context.handle, "pctx")
 
 
 def _context_v2(call: Call, handle: int | None, result: int | None, green: int | None) -> None:
-    _context(call, handle, result)
-    put(ctypes.c_void_p, green, None, "pGreenCtx")
+    context = call.state.stream(call.stream(handle)).context
+    put(ctypes.c_void_p, result, context.home.handle, "pctx")
+    put(ctypes.c_void_p, green, context.handle if context.primary else None, "pGreenCtx")
 
 
 def _outside(call: Call, handle: int | None) -> Stream:
@@ -158,10 +158,10 @@ def _copy_attributes(call: Call, target: int | None, source: int | None) -> None
 
 
 def _event_create(call: Call, result: int | None, flags: int) -> None:
-    device = call.state.current().device
+    context = call.state.current()
     if flags not in _EVENT_FLAGS or (flags & _INTERPROCESS and not flags & _NO_TIMING):
         raise Refusal(Status.INVALID_VALUE, f"flags are {flags}, no CUevent_flags that go together")
-    event = Event(call.state.new_handle(), device, flags)
+    event = Event(call.state.new_handle(), context, flags)
     put(ctypes.c_void_p, result, event.handle, "phEvent")
     call.state.add(event)
 
@@ -173,7 +173,7 @@ def _event_destroy(call: Call, handle: int | None) -> None:
 def _event_record(call: Call, handle: int | None, stream: int | None) -> None:
     event = call.state.get(Event, handle)
     target = call.state.stream(call.stream(stream))
-    if event.device is not target.device:
+    if event.context.home is not target.context.home:
         raise Refusal(Status.INVALID_HANDLE, "the event and the stream are of different contexts")
     with call.state.lock:
         call.state.captures.record(event, target)

@@ -42,7 +42,7 @@ PER_THREAD_STREAM: Final = 2
 
 @dataclass(slots=True, eq=False)
 class Context:
-    """A primary context."""
+    """A context: a device's primary one, a green one of it, or one that ``cuCtxCreate`` made."""
 
     handle: int
     """``CUcontext``."""
@@ -51,13 +51,24 @@ class Context:
     """The device that it belongs to."""
 
     references: int = 0
-    """How often it is retained; at 0 it is destroyed."""
+    """How often it is retained; at 0 it is destroyed. One that was made has one reference until it is destroyed."""
+
+    primary: Context | None = None
+    """The primary context that a green one is of; None for any other."""
 
     limits: dict[int, int] = field(default_factory=dict)
     """What ``cuCtxSetLimit`` set, by ``CUlimit``."""
 
     defaults: dict[int, Stream] = field(default_factory=dict, repr=False)
     """The default streams: the legacy one under 0, each thread's own under the thread's number."""
+
+    @property
+    def home(self) -> Context:
+        """Whose limits and module variables hold here: a green context has those of its primary one.
+
+        Measured on an H100, driver 580.
+        """
+        return self.primary or self
 
 
 @dataclass(slots=True, eq=False)
@@ -67,8 +78,8 @@ class Stream:
     handle: int
     """``CUstream``; `LEGACY_STREAM` and `PER_THREAD_STREAM` for the default streams."""
 
-    device: Device
-    """The device that it belongs to."""
+    context: Context
+    """The context that it belongs to."""
 
     number: int
     """What ``cuStreamGetId`` returns: no other stream of the process has or had it."""
@@ -89,6 +100,11 @@ class Stream:
     """The capture that it takes part in."""
 
     @property
+    def device(self) -> Device:
+        """The device that it belongs to."""
+        return self.context.device
+
+    @property
     def is_legacy(self) -> bool:
         """Whether this is the legacy default stream, which waits for every blocking stream."""
         return self.handle == LEGACY_STREAM
@@ -106,8 +122,8 @@ class Event:
     handle: int
     """``CUevent``."""
 
-    device: Device
-    """The device of the context that it was created in."""
+    context: Context
+    """The context that it was created in."""
 
     flags: int
     """``CUevent_flags``."""
@@ -198,7 +214,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceVariable:
-    """A module variable of a library, as it is on one device."""
+    """A module variable of a library, as it is in one context of a device."""
 
     name: str
     """The exact symbol name."""
@@ -236,7 +252,7 @@ class Library:
     """Its kernels by exact symbol name."""
 
     variables: dict[tuple[str, int], DeviceVariable] = field(default_factory=dict, repr=False)
-    """Its variables, by exact symbol name and device."""
+    """Its variables, by exact symbol name and the handle of the context whose they are."""
 
     def runs_on(self, device: Device) -> bool:
         """Whether a device can run it."""

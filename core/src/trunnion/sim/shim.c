@@ -36,6 +36,12 @@
   E1(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, I) \
   E1(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, I) \
   E3(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, I, P, P) \
+  E3(cuCtxCreate_v2, "cuCtxCreate", 3020, P, U, I) \
+  E4(cuCtxCreate_v4, "cuCtxCreate", 12050, P, P, U, I) \
+  E1(cuCtxDestroy_v2, "cuCtxDestroy", 4000, P) \
+  E4(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, P, P, I, U) \
+  E1(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040, P) \
+  E2(cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, P, P) \
   E1(cuCtxGetCurrent, "cuCtxGetCurrent", 4000, P) \
   E1(cuCtxSetCurrent, "cuCtxSetCurrent", 4000, P) \
   E1(cuCtxPushCurrent_v2, "cuCtxPushCurrent", 4000, P) \

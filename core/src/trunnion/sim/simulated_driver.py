@@ -228,7 +228,7 @@ class SimulatedDriver(Controls):
         ArgumentValueError
             If there is no such device.
         """
-        return self._state.new_stream(self.device(device)).handle
+        return self._state.new_stream(self._state.contexts[self.device(device).ordinal]).handle
 
     def replace_stream(self, stream: int, device: int = 0) -> None:
         """Destroy a stream, and create another one that gets its handle, as a driver may give it again.

@@ -155,19 +155,29 @@ class DriverState:
 
     def destroy(self, context: Context) -> None:
         """Make all that a context held unreachable: nothing of it is valid under one that is retained later."""
-        device = context.device
+        device, is_primary = context.device, context in self.contexts
         for thing in (*context.defaults.values(), *self.handled.values()):
-            if isinstance(thing, Kernel):
+            if isinstance(thing, Kernel) and is_primary:
                 thing.functions.pop(device.ordinal, None)
             elif isinstance(thing, Library):
-                for name in [key for key in thing.variables if key[1] == device.ordinal]:
+                for name in [key for key in thing.variables if key[1] == context.handle]:
                     del thing.variables[name]
-            elif isinstance(thing, Stream | Event | Function) and thing.device is device:
+            elif (isinstance(thing, Stream | Event) and thing.context is context) or (
+                isinstance(thing, Function) and is_primary and thing.device is device
+            ):
                 if isinstance(thing, Stream):
                     self.captures.abandon(thing)
                 self.handled.pop(thing.handle, None)
         context.limits.clear()
         context.defaults.clear()
+        if not is_primary:
+            self.remove(context)
+
+    def make_context(self, device: Device, primary: Context | None = None) -> Context:
+        """Return a new context beside the primary one, reachable by its handle; a green one if it is of a primary."""
+        context = Context(self.new_handle(), device, references=1, primary=primary)
+        self.add(context)
+        return context
 
     def device(self, ordinal: int) -> Device:
         """Return a device by its ordinal.
@@ -229,25 +239,26 @@ class DriverState:
         ------
         Refusal
             ``CUDA_ERROR_INVALID_CONTEXT`` if the thread has none (a new thread has none),
-            ``CUDA_ERROR_CONTEXT_IS_DESTROYED`` if its primary context was released.
+            ``CUDA_ERROR_CONTEXT_IS_DESTROYED`` if it was released or destroyed.
         """
         stack = self.stack()
         if not stack:
             raise Refusal(Status.INVALID_CONTEXT, "the calling thread has no current context")
         if stack[-1].references == 0:
-            raise Refusal(Status.CONTEXT_IS_DESTROYED, "the current primary context was released")
+            raise Refusal(Status.CONTEXT_IS_DESTROYED, "the current context was released or destroyed")
         return stack[-1]
 
-    def new_stream(self, device: Device, flags: int = 0) -> Stream:
-        """Return a new stream, reachable by its handle."""
-        stream = Stream(self.new_handle(), device, next(self._streams_made), flags)
+    def new_stream(self, context: Context, flags: int = 0) -> Stream:
+        """Return a new stream of a context, reachable by its handle."""
+        stream = Stream(self.new_handle(), context, next(self._streams_made), flags)
         self.add(stream)
         return stream
 
     def replace_stream(self, handle: int, device: Device) -> None:
         """Have a handle stand for a new stream, in place of the one for which it stood."""
         with self.lock:
-            self.add(Stream(self.get(Stream, handle).handle, device, next(self._streams_made)))
+            context = self.contexts[device.ordinal]
+            self.add(Stream(self.get(Stream, handle).handle, context, next(self._streams_made)))
 
     def stream(self, handle: int) -> Stream:
         """Return the stream behind a handle.
@@ -270,5 +281,5 @@ class DriverState:
         with self.lock:
             if key not in context.defaults:
                 name = PER_THREAD_STREAM if own else LEGACY_STREAM
-                context.defaults[key] = Stream(name, context.device, next(self._streams_made))
+                context.defaults[key] = Stream(name, context, next(self._streams_made))
             return context.defaults[key]

@@ -1,7 +1,8 @@
 """A library's module variables, in the memory of each device.
 
-Source: CUDA Driver API, Library Management. Variables take their memory when the library is loaded, as under
-``CUDA_MODULE_LOADING=EAGER``. What PTX puts there is not simulated: it holds zeros.
+Source: CUDA Driver API, Library Management. Each context has its own, but a green one has those of its primary one
+(measured on an H100, driver 580). Those of primary contexts take their memory when the library is loaded, as under
+``CUDA_MODULE_LOADING=EAGER``, those of other contexts when they are first asked for. What PTX puts there is not simulated: it holds zeros.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from trunnion.sim.objects import DeviceVariable
 from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
-    from trunnion.sim.objects import Library
+    from trunnion.sim.objects import Context, Library
     from trunnion.sim.state import DriverState
 
-__all__ = ["place_variables", "variable_on"]
+__all__ = ["place_variables", "variable_in", "variable_on"]
 
 
 def place_variables(state: DriverState, library: Library) -> None:
@@ -42,7 +43,7 @@ def place_variables(state: DriverState, library: Library) -> None:
 
 
 def variable_on(state: DriverState, library: Library, name: str, device: int) -> DeviceVariable:
-    """Return a variable of a library as it is on a device.
+    """Return a variable of a library as it is in a device's primary context; see `variable_in`.
 
     Parameters
     ----------
@@ -54,14 +55,32 @@ def variable_on(state: DriverState, library: Library, name: str, device: int) ->
         The exact symbol name.
     device
         The device's ordinal.
+    """
+    return variable_in(state, library, name, state.contexts[device])
+
+
+def variable_in(state: DriverState, library: Library, name: str, context: Context) -> DeviceVariable:
+    """Return a variable of a library as it is in a context.
+
+    Parameters
+    ----------
+    state
+        What the driver remembers.
+    library
+        The library.
+    name
+        The exact symbol name.
+    context
+        The context.
 
     Raises
     ------
     Refusal
         ``CUDA_ERROR_NOT_FOUND`` if it has none of that name, ``CUDA_ERROR_OUT_OF_MEMORY`` if the device has no room.
     """
+    device, key = context.device.ordinal, (name, context.home.handle)
     with state.lock:
-        known = library.variables.get((name, device))
+        known = library.variables.get(key)
         if known is not None:
             return known
         info = library.info.variable(name)
@@ -74,5 +93,5 @@ def variable_on(state: DriverState, library: Library, name: str, device: int) ->
         allocation, buffer = state.memory.allocate(max(info.nbytes, 1), device, of_image=True)
         found = DeviceVariable(name, device, allocation.address, info.nbytes, buffer)
         state.memory.on(device).write(allocation.address, info.init or bytes(info.nbytes))
-        library.variables[name, device] = found
+        library.variables[key] = found
         return found
