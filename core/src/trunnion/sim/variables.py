@@ -2,7 +2,8 @@
 
 Source: CUDA Driver API, Library Management. Each context has its own, but a green one has those of its primary one
 (measured on an H100, driver 580). Those of primary contexts take their memory when the library is loaded, as under
-``CUDA_MODULE_LOADING=EAGER``, those of other contexts when they are first asked for. What PTX puts there is not simulated: it holds zeros.
+``CUDA_MODULE_LOADING=EAGER``, those of other contexts when they are first asked for. What PTX puts there is not
+simulated: it holds zeros.
 """
 
 from __future__ import annotations
