@@ -213,6 +213,7 @@ ELSEWHERE = {
     "out-is-argument": FOREIGN,
     "output-place": IN_A_TRACE,
     "own-outputs": FOREIGN,
+    "stream-context": "tests/differential/test_contexts.py",
     "place-differs": FOREIGN,
     "several-streams": "plugins/tvm_ffi/tests/test_streams.py",
     "stream-of-host": FOREIGN,

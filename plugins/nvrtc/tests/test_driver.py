@@ -74,6 +74,23 @@ def test_a_context_of_the_device_is_left_alone(simulator, facade, device):
     assert contexts(simulator) == stack
 
 
+def test_two_first_calls_at_once_retain_a_context_once(simulator, facade):
+    """The second thread asks while the first one's call is under way."""
+    before = simulator.state.contexts[1].references
+    second = threading.Thread(target=lambda: facade.enter(1) and facade.leave())
+
+    def meanwhile(proceed, *arguments):
+        if threading.current_thread() is not second:
+            second.start()
+            second.join()
+        proceed(*arguments)
+
+    with simulator.intercept("cuDevicePrimaryCtxRetain", meanwhile):
+        facade.enter(1)
+    facade.leave()
+    assert simulator.state.contexts[1].references == before + 1
+
+
 def test_leaving_nothing_is_an_error(facade):
     with pytest.raises(errors.DriverError) as caught:
         facade.leave()

@@ -20,6 +20,7 @@ from trunnion.errors import (
     UnboundSymbolError,
 )
 from trunnion.launcher.driver_status import RefusedLaunch, about, naming_kernel, of_unlike_device
+from trunnion.launcher.entered import within_primary
 from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
 from trunnion.launcher.frames import FramePool
 from trunnion.launcher.l2_persisting import captured_window
@@ -171,6 +172,7 @@ class Context(LauncherMemory):
         self.symbols = tuple(symbols)[: len(symbols) - len(parts.variables)]
         self._variables = ProgramVariables(parts.variables, symbols[len(self.symbols) :])
         self.copy: Any = getattr(facade, "copy", None)  # a `VariableFacade`'s
+        self._address_in: Any = getattr(facade, "address_in", None)  # a `ContextFacade`'s
         self._image = image
         self.library = self.explaining(facade.load)(image)
         with ExitStack() as undo:
@@ -327,12 +329,16 @@ class Context(LauncherMemory):
         with self._preparing.turn():
             self.refuse_closed()
             state = self.states[device]
-            return self._within(device, self._prepared_state, device, stream) if state is None else state
+            return self._within(device, self._prepare_for, device, stream) if state is None else state
 
-    def _prepared_state(self, device: int, stream: int | None) -> DeviceState:
-        """Do what `preload` does, in a context of the device."""
+    def _prepare_for(self, device: int, stream: int | None) -> DeviceState:
+        """Do what `preload` does, in a context of the device: a stream may be the current one's."""
         if stream is not None and self.facade.stream_state(stream).capturing:
             raise rows.UNPREPARED(device)
+        return within_primary(self.facade, device, self._prepared_state, device)
+
+    def _prepared_state(self, device: int) -> DeviceState:
+        """Do what `preload` does, in the device's primary context."""
         state = DeviceState(len(self.kernels), len(self.specs))
         for spec in self.specs:
             if not spec.deferred:
@@ -525,6 +531,21 @@ class Context(LauncherMemory):
         found = self.facade.stream_state(stream).device
         if found != device:
             raise rows.STREAM_DEVICE(found, device)
+
+    def check_context(self, stream: int, device: int) -> None:
+        """Refuse a launch in a context that has other module variables than those that the program wrote.
+
+        Raises
+        ------
+        ArgumentValueError
+            If the context is neither the device's primary one nor a green one of it.
+        """
+        if self._address_in is None:
+            return
+        state, (symbol, *_) = self.states[device], self._variables.symbols
+        found = self._address_in(stream, device, (self.library, symbol))
+        if found is not None and state is not None and found != state.variables[0]:
+            raise rows.STREAM_CONTEXT(device)
 
     def refuse_capture(self, stream: int, device: int) -> None:
         """Refuse a call that waits for its own kernel, if its stream is being captured.

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["EnteredContexts"]
+    from trunnion.launcher.facade import DriverFacade
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+__all__ = ["EnteredContexts", "within_primary"]
 
 
 class EnteredContexts(threading.local):
@@ -59,6 +64,31 @@ class EnteredContexts(threading.local):
             if self._current() != self._pushes[-1][1]:
                 self._pop()
             del self._pushes[-1:]
+
+
+def within_primary(
+    facade: DriverFacade, device: int, work: Callable[_P, _R], /, *args: _P.args, **named: _P.kwargs
+) -> _R:
+    """Do something in a device's primary context, where some context of the device is current.
+
+    No context manager, for the reason that `trunnion.launcher.context.Context` has.
+
+    Parameters
+    ----------
+    facade
+        The driver; with one that is no `ContextFacade` it is done in the current context.
+    device
+        The device's ordinal.
+    work
+        What is done, with the arguments that follow.
+    """
+    enter = getattr(facade, "enter_primary", None)
+    entered = enter is not None and enter(device)
+    try:
+        return work(*args, **named)
+    finally:
+        if entered:
+            facade.leave()
 
 
 def _callers(frame: FrameType) -> Iterator[FrameType]:

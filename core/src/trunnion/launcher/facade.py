@@ -27,6 +27,7 @@ __all__ = [
     "FIRST_STREAM",
     "AttributeFacade",
     "ComputedAttributes",
+    "ContextFacade",
     "DriverFacade",
     "EncodedMap",
     "FillStep",
@@ -237,7 +238,34 @@ class DriverFacade(Protocol):
         """
 
     def synchronize(self, device: int) -> None:
-        """Wait for all work on a device (``cuCtxSynchronize``)."""
+        """Wait for all work on a device (``cuCtxSynchronize``).
+
+        That is the work in its primary context and in green ones of it, and in the current one if that is another of
+        the device.
+        """
+
+
+class ContextFacade(Protocol):
+    """What a driver may be asked that tells a device's contexts apart.
+
+    Others leave it out: then a program belongs to the context that is current when a device is prepared.
+    """
+
+    def enter_primary(self, device: int) -> bool:
+        """Make the device's primary context current, whichever other one is; return whether `leave` must undo it."""
+
+    def address_in(self, stream: int, device: int, variable: tuple[Any, str]) -> int | None:
+        """Return where a variable is in a stream's context; None: that is the primary one, or there is none yet.
+
+        Parameters
+        ----------
+        stream
+            The stream's handle; for the driver's own streams 0, 1 and 2 the current context is asked.
+        device
+            The device's ordinal.
+        variable
+            The image's handle, and the exact name.
+        """
 
 
 class OccupancyFacade(Protocol):

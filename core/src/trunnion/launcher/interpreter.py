@@ -189,6 +189,8 @@ class _Call:
         needs = written or self._walk.windows or self._stream < FIRST_STREAM
         entered = bool(needs) and context.enter(self._device)
         try:
+            if self._plan.variables:
+                context.check_context(self._stream, self._device)
             self._do(Phase.LAUNCH)
         finally:
             if entered:

@@ -43,6 +43,8 @@ class ProgramVariables:
 
     def __init__(self, specs: Sequence[VariableSpec], symbols: Sequence[str]) -> None:
         self._named = tuple(zip(specs, symbols, strict=True))
+        self.symbols = tuple(symbols)
+        """The exact name of each in the image."""
         self.there = bool(self._named)
         """Whether there are any."""
 

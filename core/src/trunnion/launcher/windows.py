@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from trunnion.launcher.entered import within_primary
 from trunnion.launcher.l2_persisting import known_length
 from trunnion.model.plan import refusals
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trunnion.launcher.facade import DriverFacade, LaunchSpec, WindowFacade, WindowSpec
-    from trunnion.launcher.l2_persisting import SetAside
+    from trunnion.launcher.l2_persisting import LimitDriver, SetAside
 
 __all__ = ["ProgramWindows", "StreamWindow", "stream_window"]
 
@@ -42,6 +43,22 @@ class StreamWindow:
     """The bytes of the cache that are set aside meanwhile."""
 
 
+class _PrimaryLimit:
+    """The limit of a device's primary context, whichever other one is current: one has an owner in the process."""
+
+    def __init__(self, facade: Any, device: int) -> None:
+        self._facade = facade
+        self._device = device
+
+    def persisting_limit(self) -> int | None:
+        limit: LimitDriver = self._facade
+        return within_primary(self._facade, self._device, limit.persisting_limit)
+
+    def set_persisting_limit(self, nbytes: int) -> None:
+        limit: LimitDriver = self._facade
+        within_primary(self._facade, self._device, limit.set_persisting_limit, nbytes)
+
+
 @contextmanager
 def stream_window(
     driver: WindowFacade, set_aside: SetAside, spec: WindowSpec, window: StreamWindow
@@ -56,17 +73,17 @@ def stream_window(
     driver
         The driver; a context of the device is current.
     set_aside
-        Who owns the cache that is set aside.
+        Who owns the cache that is set aside; the limit is the primary context's.
     spec
         The window's constants.
     window
         The window.
     """
-    owner = object()
+    owner, limit = object(), _PrimaryLimit(driver, window.device)
     with ExitStack() as undo:
         if window.nbytes:
-            undo.callback(set_aside.release, window.device, owner, driver)
-            set_aside.request(window.device, owner, window.persisting, driver)
+            undo.callback(set_aside.release, window.device, owner, limit)
+            set_aside.request(window.device, owner, window.persisting, limit)
             undo.callback(driver.reset_persisting, window.stream)
             undo.callback(driver.set_stream_window, window.stream, spec, window.address, 0)
             driver.set_stream_window(window.stream, spec, window.address, window.nbytes)
@@ -142,13 +159,15 @@ class ProgramWindows:
         return known_length(bounds, attribute(device, _MAX_WINDOW), attribute(device, _MAX_PERSISTING_L2))
 
     def request(self, device: int, nbytes: int) -> None:
-        """Set cache aside for a window of that length, in the program's name; a context is current."""
+        """Set cache aside for a window of that length, in the program's name, in the device's primary context."""
         facade = self.facade
-        facade.set_aside.request(device, self._name, self._share(device, nbytes), facade)
+        facade.set_aside.request(
+            device, self._name, self._share(device, nbytes), _PrimaryLimit(facade, device)
+        )
 
     def release(self, device: int) -> None:
-        """Give back what was set aside in the program's name; a context is current."""
-        self.facade.set_aside.release(device, self._name, self.facade)
+        """Give back what was set aside in the program's name, in the device's primary context."""
+        self.facade.set_aside.release(device, self._name, _PrimaryLimit(self.facade, device))
 
     def on_stream(
         self, launch: int, device: int, stream: int, memory: tuple[int, int]

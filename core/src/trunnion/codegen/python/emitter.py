@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = f"30+plan{PLAN_VERSION}"
+VERSION = f"31+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _KINDS = ("entry", "bind")

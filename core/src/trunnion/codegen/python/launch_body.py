@@ -138,6 +138,8 @@ class LaunchBody:
         written = bool(steps_of(self.plan, Fill) or self.plan.copies)
         self.dialect.emit_enter(out, always=windows or written)
         body = SourceWriter()
+        if self.plan.variables:
+            body.line("context.check_context(stream, device)")
         self._phases(body, *phases)
         with out.block("try:"):
             out.include(body)

@@ -400,6 +400,11 @@ STREAM_DEVICE = _value(
     "stream-device", "a stream of device {found}", "one of device {device}, where the tensors lie", "stream",
     found=_INT, device=_INT
 )
+STREAM_CONTEXT = _value(
+    "stream-context", "a stream of a context that has module variables of its own",
+    "one of the primary context of device {device}, or of a green one: there the program's variables are", "stream",
+    device=_INT
+)
 STREAM_ON_CPU = _value("stream-on-cpu", "{kind}", "None: the CPU has no streams", "stream", "cpp", kind=_TEXT)
 STREAM_OF_HOST = _value(
     "stream-of-host", "{handle}", "None or 0: the host has no streams", "stream", "python", handle=_ADDRESS

@@ -8,13 +8,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
 from trunnion.errors import DeviceRequirementError
 from trunnion.launcher.driver_status import RefusedLaunch
-from trunnion.launcher.entered import EnteredContexts
+from trunnion.launcher.entered import EnteredContexts, within_primary
 from trunnion.launcher.facade import EncodedMap, StreamState
 from trunnion.launcher.l2_persisting import process_set_aside
 from trunnion.model.plan import refusals
@@ -69,6 +70,7 @@ class CudaDriver:
         status, count = calls.cuDeviceGetCount()
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
+        self._retainers: dict[int, object] = {}
         self._entered = EnteredContexts(_current_context, _pop)
         self.set_aside = process_set_aside()
         self._launch_address = _address("cuLaunchKernelEx", _LAUNCH_EX)
@@ -121,6 +123,25 @@ class CudaDriver:
         check("cuLibraryGetGlobal", status)
         return int(address), int(nbytes)
 
+    def address_in(self, stream: int, device: int, variable: tuple[Any, str]) -> int | None:
+        """Return where a variable is in a stream's context; see `ContextFacade.address_in`."""
+        context: Any = None
+        if stream <= _PER_THREAD:
+            current = _current_context()
+        else:
+            status, context = calls.cuStreamGetCtx(cu.CUstream(stream))
+            check("cuStreamGetCtx", status)
+            current = int(context)
+        if current in {0, int(self._primary(device))}:
+            return None
+        if context is None:
+            return self._relaxed(self.variable, *variable)[0]
+        self._push(context, sys._getframe())  # noqa: SLF001 - who leaves
+        try:
+            return self._relaxed(self.variable, *variable)[0]
+        finally:
+            self.leave()
+
     def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
         """Write bytes, and wait until they are there; see `VariableFacade.write`."""
         self._relaxed(_write, writes)
@@ -169,8 +190,19 @@ class CudaDriver:
         status, current = calls.cuCtxGetDevice()
         if not status and int(current) == device:
             return False
-        self._push(self._contexts[device] or self._retain(device), sys._getframe(1))  # noqa: SLF001 - who leaves
+        self._push(self._primary(device), sys._getframe(1))  # noqa: SLF001 - who leaves
         return True
+
+    def enter_primary(self, device: int) -> bool:
+        """Push the device's primary context unless that very one is current."""
+        context = self._primary(device)
+        if _current_context() == int(context):
+            return False
+        self._push(context, sys._getframe(1))  # noqa: SLF001 - who leaves
+        return True
+
+    def _primary(self, device: int) -> Any:
+        return self._contexts[device] or self._retain(device)
 
     def _push(self, context: Any, owner: FrameType) -> None:
         self._entered.note(owner)
@@ -181,6 +213,10 @@ class CudaDriver:
         """Retain the primary context once; it stays for the life of the process, as torch's does."""
         status, context = calls.cuDevicePrimaryCtxRetain(self._device(device))
         check("cuDevicePrimaryCtxRetain", status)
+        mine = object()  # whoever is second gives its reference back: another thread's, or a signal's handler
+        if self._retainers.setdefault(device, mine) is not mine:
+            (status,) = calls.cuDevicePrimaryCtxRelease(self._device(device))
+            check("cuDevicePrimaryCtxRelease", status)
         self._contexts[device] = context
         return context
 
@@ -317,14 +353,16 @@ class CudaDriver:
         return int(most_urgent), int(least_urgent)  # the most urgent priority is the least number
 
     def synchronize(self, device: int) -> None:
-        """Wait for all work on a device (``cuCtxSynchronize``)."""
-        entered = self.enter(device)
-        try:
-            (status,) = calls.cuCtxSynchronize()
-            check("cuCtxSynchronize", status)
-        finally:
-            if entered:
-                self.leave()
+        """Wait for all work on a device (``cuCtxSynchronize``); see `DriverFacade.synchronize`."""
+        with ExitStack() as steps:  # both are done, whatever the first raises
+            steps.callback(self._synchronize_current, device)
+            within_primary(self, device, _synchronize)
+
+    def _synchronize_current(self, device: int) -> None:
+        """Wait in the current context, if that is another one of a device than its primary one."""
+        status, current = calls.cuCtxGetDevice()
+        if not status and int(current) == device and _current_context() != int(self._primary(device)):
+            _synchronize()
 
     # Windows ----------------------------------------------------------------------------------------------------
 
@@ -412,6 +450,11 @@ def _current_context() -> int:
     status, context = calls.cuCtxGetCurrent()
     check("cuCtxGetCurrent", status)
     return int(context)
+
+
+def _synchronize() -> None:
+    (status,) = calls.cuCtxSynchronize()
+    check("cuCtxSynchronize", status)
 
 
 def _pop() -> None:

@@ -51,10 +51,29 @@ bool find_state(Program& program, CallBase& call) {
   return call.state != nullptr;
 }
 
-bool enter_call(const Program& program, const CallRule& rule, const CallBase& call, Entered& entered) {
+static bool enter_if_needed(const Program& program, const CallRule& rule, const CallBase& call,
+                            Entered& entered) {
   const bool known = !is_driver_stream(call.stream) || program.device_count() == 1;
   if (known && !rule.needs_context) return true;
   return entered.enter(program.driver(), *call.state, call.place.device);
+}
+
+// Refuse a context that has variables of its own. Without any the launch finds its way to the primary one.
+static bool check_context(const Program& program, const CallBase& call) {
+  const Driver& driver = program.driver();
+  CUcontext context = nullptr;
+  const bool is_current = is_driver_stream(call.stream);
+  const CUresult status =
+      is_current ? driver.ctx_get_current(&context) : driver.stream_get_ctx(call.stream, &context);
+  if (status != CUDA_SUCCESS)
+    return raise_driver(driver, is_current ? "cuCtxGetCurrent" : "cuStreamGetCtx", status);
+  if (context == nullptr || context == call.state->context) return true;
+  return program.check_variables(*call.state, call.place.device, context);
+}
+
+bool enter_call(const Program& program, const CallRule& rule, const CallBase& call, Entered& entered) {
+  if (!enter_if_needed(program, rule, call, entered)) return false;
+  return __builtin_expect(!program.has_variables(), 1) || check_context(program, call);
 }
 
 static bool wait_for_stream(const Program& program, const CallBase& call) {

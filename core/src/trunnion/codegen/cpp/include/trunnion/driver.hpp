@@ -21,6 +21,7 @@ struct Driver {
   decltype(&::cuDeviceGetAttribute) device_get_attribute;
   decltype(&::cuDevicePrimaryCtxRetain) primary_ctx_retain;
   decltype(&::cuDevicePrimaryCtxRelease) primary_ctx_release;
+  decltype(&::cuCtxGetCurrent) ctx_get_current;
   decltype(&::cuCtxGetDevice) ctx_get_device;
   decltype(&::cuCtxPushCurrent) ctx_push_current;
   decltype(&::cuCtxPopCurrent) ctx_pop_current;
@@ -69,6 +70,7 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuDeviceGetAttribute", 2000},
     {"cuDevicePrimaryCtxRetain", 7000},
     {"cuDevicePrimaryCtxRelease", 11000},
+    {"cuCtxGetCurrent", 4000},
     {"cuCtxGetDevice", 2000},
     {"cuCtxPushCurrent", 4000},
     {"cuCtxPopCurrent", 4000},

@@ -130,34 +130,45 @@ bool is_capturing(const Driver& driver, CUstream stream, bool& capturing) {
   return true;
 }
 
+DeviceState* Program::new_state() const {
+  DeviceState* state = allocate<DeviceState>(1);
+  if (state == nullptr) return nullptr;
+  state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
+  state->cluster_blocks = allocate<uint32_t>(rule_->kernel_count);
+  state->launches = allocate<bool>(rule_->launch_count);
+  state->variables = allocate<uint64_t>(rule_->variable_count);
+  if (state->dynamic_smem == nullptr || state->cluster_blocks == nullptr || state->launches == nullptr ||
+      state->variables == nullptr) {
+    free_state(state);
+    return nullptr;
+  }
+  for (uint32_t kernel = 0; kernel < rule_->kernel_count; ++kernel) state->cluster_blocks[kernel] = 1;
+  static uint64_t made = 0;
+  state->serial = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
+  return state;
+}
+
+// The driver's own streams are the current context's, which may be another one of the device than the primary.
+bool Program::refuse_captured(const DeviceState& state, int32_t ordinal, CUstream stream) const {
+  Entered entered;
+  bool capturing = false;
+  if (!entered.enter(driver_, state, ordinal) || !is_capturing(driver_, stream, capturing)) return false;
+  return !capturing || raise_unprepared(ordinal);
+}
+
 DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   Gate* gate = loading();
   if (gate == nullptr) return nullptr;
   const Locked locked(*gate, kPatienceSeconds);
   if (states_[ordinal] != nullptr) return states_[ordinal];
   if (!locked.is_mine()) return raise_refused(locked), nullptr;
-  DeviceState* state = allocate<DeviceState>(1);
-  if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
-  if (state != nullptr) state->cluster_blocks = allocate<uint32_t>(rule_->kernel_count);
-  if (state != nullptr) state->launches = allocate<bool>(rule_->launch_count);
-  if (state != nullptr) state->variables = allocate<uint64_t>(rule_->variable_count);
-  if (state == nullptr || state->dynamic_smem == nullptr || state->cluster_blocks == nullptr ||
-      state->launches == nullptr || state->variables == nullptr) {
-    if (state != nullptr) free_state(state);
-    return raise_no_own_memory(), nullptr;
-  }
-  for (uint32_t kernel = 0; kernel < rule_->kernel_count; ++kernel) state->cluster_blocks[kernel] = 1;
-  static uint64_t made = 0;
-  state->serial = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
+  DeviceState* state = new_state();
+  if (state == nullptr) return raise_no_own_memory(), nullptr;
   Retained retained{};
   bool good = retain(ordinal, *state, retained);
+  good = good && (stream == nullptr || refuse_captured(*state, ordinal, *stream));
   Entered entered;
-  good = good && entered.enter(driver_, *state, ordinal);
-  if (good && stream != nullptr) {
-    bool capturing = false;
-    good = is_capturing(driver_, *stream, capturing);
-    if (good && capturing) good = raise_unprepared(ordinal);
-  }
+  good = good && entered.enter_primary(driver_, *state);
   for (uint32_t index = 0; good && index < rule_->launch_count; ++index) {
     const LaunchRule& launch = rule_->launches[index];
     good = launch.deferred || prepare_launch(*state, ordinal, retained.device(), launch);
@@ -195,7 +206,7 @@ bool Program::retain(int32_t ordinal, DeviceState& state, Retained& retained) {
 
 bool Program::reach(int32_t ordinal, Entered& entered) {
   DeviceState state{};
-  return retain(ordinal, state, entered.retained(driver_)) && entered.enter(driver_, state, ordinal);
+  return retain(ordinal, state, entered.retained(driver_)) && entered.enter_primary(driver_, state);
 }
 
 bool Program::check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch) {
@@ -363,20 +374,32 @@ static bool is_of_capture(CUresult status) {
   return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 }
 
+// Wait in the primary context, which green ones are parts of, and in the current one if that is another of the device.
+CUresult Program::wait(const DeviceState& state, int32_t ordinal, Failures& failures) const {
+  Entered entered;
+  const char* call = nullptr;
+  CUresult status = entered.try_enter_primary(driver_, state, call);
+  failures.note(call, status);
+  if (status == CUDA_SUCCESS) {
+    status = driver_.ctx_synchronize();
+    failures.note("cuCtxSynchronize", status);
+  }
+  if (!entered.is_new()) return status;
+  entered.leave();
+  CUdevice current = -1;
+  if (driver_.ctx_get_device(&current) != CUDA_SUCCESS || current != ordinal) return status;
+  const CUresult other = driver_.ctx_synchronize();
+  failures.note("cuCtxSynchronize", other);
+  return is_of_capture(other) ? other : status;
+}
+
 bool Program::unload() {
   Failures failures(driver_);
   unfinished_ = false;
   for (int32_t ordinal = 0; ordinal < device_count_; ++ordinal) {
     DeviceState* state = states_ != nullptr ? states_[ordinal] : nullptr;
     if (state == nullptr) continue;
-    Entered entered;
-    CUresult status = entered.try_enter(driver_, *state, ordinal);
-    failures.note(Entered::kCall, status);
-    if (status == CUDA_SUCCESS) {
-      status = driver_.ctx_synchronize();
-      failures.note("cuCtxSynchronize", status);
-    }
-    if (is_of_capture(status)) {
+    if (is_of_capture(wait(*state, ordinal, failures))) {
       unfinished_ = true;
       continue;
     }

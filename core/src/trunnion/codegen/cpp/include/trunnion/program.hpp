@@ -183,13 +183,19 @@ class Program : public Life {
   // Give back the program's own memory; nobody can call it any more.
   void forget();
 
+  bool has_variables() const { return rule_->variable_count != 0; }
+
+  // Refuse a context of a device that has other variables than those that the program wrote: neither the primary one, nor
+  // a green one of it.
+  [[gnu::cold]] bool check_variables(const DeviceState& state, int32_t ordinal, CUcontext context) const;
+
   // Whether the driver may be asked, beyond the program's end too, for what it left in a device's context.
   bool is_reachable() const {
     if (is_forked()) return raise_forked();
     return __atomic_load_n(&loaded_, __ATOMIC_ACQUIRE) || raise_not_loaded();
   }
 
-  // Make a context of a device current.
+  // Make the primary context of a device current.
   bool reach(int32_t ordinal, Entered& entered);
 
  private:
@@ -206,6 +212,9 @@ class Program : public Life {
   // Devices -----------------------------------------------------------------------------------------------------------
 
   [[gnu::cold]] DeviceState* prepare(int32_t ordinal, const CUstream* stream);
+  bool refuse_captured(const DeviceState& state, int32_t ordinal, CUstream stream) const;
+  DeviceState* new_state() const;
+  CUresult wait(const DeviceState& state, int32_t ordinal, Failures& failures) const;
   bool retain(int32_t ordinal, DeviceState& state, Retained& retained);
   bool check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch);
   bool prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch);
@@ -273,6 +282,25 @@ class Entered {
     CUdevice current = -1;
     if (driver.ctx_get_device(&current) == CUDA_SUCCESS && current == ordinal) return CUDA_SUCCESS;
     const CUresult status = driver.ctx_push_current(state.context);
+    if (status == CUDA_SUCCESS) driver_ = &driver;
+    return status;
+  }
+
+  // As `enter`, but the primary context, whichever other one of the device is current.
+  bool enter_primary(const Driver& driver, const DeviceState& state) {
+    const char* call = kCall;
+    const CUresult status = try_enter_primary(driver, state, call);
+    return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status);
+  }
+
+  // As above, but the status is the caller's to raise: of `call`.
+  CUresult try_enter_primary(const Driver& driver, const DeviceState& state, const char*& call) {
+    CUcontext current = nullptr;
+    call = "cuCtxGetCurrent";
+    CUresult status = driver.ctx_get_current(&current);
+    if (status != CUDA_SUCCESS || current == state.context) return status;
+    call = kCall;
+    status = driver.ctx_push_current(state.context);
     if (status == CUDA_SUCCESS) driver_ = &driver;
     return status;
   }

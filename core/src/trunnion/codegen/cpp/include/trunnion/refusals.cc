@@ -188,6 +188,9 @@ bool raise_device_differs(int64_t given, int64_t device) {
 bool raise_stream_device(int64_t found, int64_t device) {
   return refuse({"stream-device", "ValueError", Form::kArgument, {"stream", "a stream of device {0}", "one of device {1}, where the tensors lie"}}, {Field::number(found), Field::number(device)});
 }
+bool raise_stream_context(int64_t device) {
+  return refuse({"stream-context", "ValueError", Form::kArgument, {"stream", "a stream of a context that has module variables of its own", "one of the primary context of device {0}, or of a green one: there the program's variables are"}}, {Field::number(device)});
+}
 bool raise_stream_on_cpu(const Words& kind) {
   return refuse({"stream-on-cpu", "ValueError", Form::kArgument, {"stream", "{0}", "None: the CPU has no streams"}}, {Field::raw(kind)});
 }

@@ -68,6 +68,7 @@ bool raise_long_window(int64_t nbytes, const Name& memory, int64_t device, int64
 bool raise_no_device();
 bool raise_device_differs(int64_t given, int64_t device);
 bool raise_stream_device(int64_t found, int64_t device);
+bool raise_stream_context(int64_t device);
 bool raise_stream_on_cpu(const Words& kind);
 bool raise_other_stream();
 bool raise_other_stream_for_outputs();

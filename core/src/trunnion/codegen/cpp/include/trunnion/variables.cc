@@ -77,6 +77,21 @@ bool Program::prepare_variables(DeviceState& state, int32_t ordinal) {
   return !written || VariableWriter(driver_).write(*rule_, state);
 }
 
+bool Program::check_variables(const DeviceState& state, int32_t ordinal, CUcontext context) const {
+  CUresult status = driver_.ctx_push_current(context);
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuCtxPushCurrent", status);
+  CUdeviceptr address = 0;
+  size_t nbytes = 0;
+  const RefusedKernel refused_variable{symbol(rule_->kernel_count), ordinal, "variable"};
+  {
+    const RelaxedMode relaxed(driver_);
+    status = driver_.library_get_global(&address, &nbytes, library_, refused_variable.symbol);
+  }
+  driver_.ctx_pop_current(&context);
+  if (status != CUDA_SUCCESS) return refused("cuLibraryGetGlobal", status, &refused_variable);
+  return address == state.variables[0] || raise_stream_context(ordinal);
+}
+
 bool copy_to_variable(const Driver& driver, uint64_t variable, uint64_t source, uint64_t nbytes,
                       CUstream stream) {
   const CUresult status = driver.memcpy_dtod(variable, source, nbytes, stream);
