@@ -135,12 +135,16 @@ class CudaDriver:
         if current in {0, int(self._primary(device))}:
             return None
         if context is None:
-            return self._relaxed(self.variable, *variable)[0]
+            return self._address(*variable)
         self._push(context, sys._getframe())  # noqa: SLF001 - who leaves
         try:
-            return self._relaxed(self.variable, *variable)[0]
+            return self._address(*variable)
         finally:
             self.leave()
+
+    def _address(self, library: Any, symbol: str) -> int:
+        address, _ = self._relaxed(self.variable, library, symbol)
+        return int(address)
 
     def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
         """Write bytes, and wait until they are there; see `VariableFacade.write`."""
