@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trunnion.sim.capture import Captures
 from trunnion.sim.devices import ARCHITECTURES, Device
 from trunnion.sim.graph import NodeKind, Work
-from trunnion.sim.objects import LEGACY_STREAM, CaptureMode, Event, Stream
+from trunnion.sim.objects import LEGACY_STREAM, CaptureMode, Context, Event, Stream
 from trunnion.sim.status import Refusal, Status
 
 STREAMS, EVENTS = 3, 3
@@ -31,10 +31,10 @@ def steps():
 
 
 def world():
-    device = Device(0, ARCHITECTURES["sm_90a"])
     handles = itertools.count(1000)
-    streams = [Stream(next(handles), device, number, flags=1) for number in range(STREAMS)]
-    events = [Event(next(handles), device, 0) for _ in range(EVENTS)]
+    context = Context(next(handles), Device(0, ARCHITECTURES["sm_90a"]))
+    streams = [Stream(next(handles), context, number, flags=1) for number in range(STREAMS)]
+    events = [Event(next(handles), context, 0) for _ in range(EVENTS)]
     return Captures(lambda: next(handles)), streams, events, handles
 
 
@@ -93,7 +93,7 @@ def test_an_event_of_an_ended_capture_is_from_outside():
 
 def test_the_legacy_stream_joins_no_capture():
     captures, (first, *_), (event, *_), _ = world()
-    legacy = Stream(LEGACY_STREAM, first.device, 99)
+    legacy = Stream(LEGACY_STREAM, first.context, 99)
     capture = captures.begin(first, CaptureMode.RELAXED, HERE)
     captures.record(event, first)
     with pytest.raises(Refusal) as caught:
