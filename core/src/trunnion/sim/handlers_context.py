@@ -162,7 +162,7 @@ def _synchronize(call: Call) -> None:
     context = call.state.current()  # kernels run to their end inside the launch: nothing is ever pending
     with call.state.lock:
         call.state.captures.check_context(context, "cuCtxSynchronize")
-    call.state.trace.add(Synchronized(context.device.ordinal, None))
+    call.state.trace.add(Synchronized(context.device.ordinal, None, context.handle))
 
 
 def _limit(limit: int) -> Limit:

@@ -76,6 +76,9 @@ class Synchronized:
     stream: int | None
     """The stream's handle, as it was passed; None for the whole context."""
 
+    context: int = 0
+    """The context's handle; 0 where a stream was waited for."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventRecorded:

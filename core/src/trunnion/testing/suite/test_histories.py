@@ -23,15 +23,15 @@ from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded, LimitSet, Synchronized
 from trunnion.testing.acts import ACTS, Life
 from trunnion.testing.changes import CHANGES, NUMBERS, changes_of
-from trunnion.testing.comparison import check_given
+from trunnion.testing.comparison import check_call, check_given
 from trunnion.testing.expected import Refused
-from trunnion.testing.faults import PlantedFault
+from trunnion.testing.faults import PlantedFault, asked
 from trunnion.testing.history import Bench, History, Step
 from trunnion.testing.interruption import InterruptedRuntime, interrupting, is_of_backend
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
-from trunnion.testing.strategies import CallSpec, TensorSpec
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.histories import (
     history_programs,
@@ -39,7 +39,7 @@ from trunnion.testing.strategies.histories import (
     plain_program,
     sized_program,
 )
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import LOADS
 
@@ -265,6 +265,32 @@ def waiting_closes(harness: Harness, history: History) -> None:
         life.reopen()
         if _launch_half(life):
             _check_waits(life, launched_on(harness))
+    harness.once(_check_contexts)
+
+
+def _check_contexts(harness: Harness) -> None:
+    """Require that work is waited for in the contexts that are no primary ones too, in which it is launched."""
+    program = taking(TensorParam("a", dtype("float32"), (Const(4),)))
+    call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),))
+    state = harness.simulator.state
+    primary, stack = state.contexts[0], state.stack()
+    for green in (False, True):
+        made = state.make_context(primary.device, primary if green else None)
+        with harness.loaded(program) as loaded:
+            check_call(harness, Scenario(program, call), loaded)
+            stack.append(made)
+            try:
+                with asked(harness) as names:
+                    check_call(harness, Scenario(program, call), loaded, first=False)
+                harness.require("cuCtxPushCurrent" not in names, "a context was current, and is not used")
+                closing = observe(harness, loaded.close)
+                harness.require(stack[-1:] == [made], "closing leaves another context current")
+            finally:
+                stack.remove(made)
+        before = itertools.takewhile(lambda event: not isinstance(event, LibraryUnloaded), closing.events)
+        waited = {event.context for event in before if isinstance(event, Synchronized)}
+        missed = ({primary.handle} if green else {primary.handle, made.handle}) - waited
+        harness.require(not missed, f"unloaded, and did not wait in the contexts {missed}")
 
 
 def launched_on(harness: Harness) -> set[tuple[int, int]]:

@@ -189,6 +189,14 @@ class AcmeDriver:
         self._push(self._contexts[device] or self._retain(device), sys._getframe(1))
         return True
 
+    def enter_primary(self, device: int) -> bool:
+        """Push the device's primary context, unless that very one is current."""
+        primary = self._contexts[device] or self._retain(device)
+        if self._current() == primary:
+            return False
+        self._push(primary, sys._getframe(1))
+        return True
+
     def _push(self, context: int | None, owner: FrameType) -> None:
         self._entered.note(owner)
         self._call("cuCtxPushCurrent_v2", context)
@@ -213,13 +221,14 @@ class AcmeDriver:
         self._entered.recover()
 
     def synchronize(self, device: int) -> None:
-        """Wait for all work on a device."""
-        entered = self.enter(device)
-        try:
-            self._call("cuCtxSynchronize")
-        finally:
-            if entered:
-                self.leave()
+        """Wait for all work on a device: in its primary context, and in the current one if it is of the device."""
+        for enter in (self.enter_primary, self.enter):
+            entered = enter(device)
+            try:
+                self._call("cuCtxSynchronize")
+            finally:
+                if entered:
+                    self.leave()
 
     def _device(self, ordinal: int) -> int:
         device = _INT()
