@@ -198,6 +198,32 @@ def test_others_may_be_called_on_a_stream(device: int, stream: int, entered: tup
     assert recorder.entered == []
 
 
+def test_the_current_stream_is_that_of_the_device_that_is_asked_for() -> None:
+    """A device has a current stream of its own, whichever device is the current one."""
+    runtime, recorder = TorchRuntime(), RecordingTorch()
+    streams, asked = {0: 7, 1: 9}, []
+    runtime._torch, runtime._built_with_cuda = recorder, True
+    recorder.cuda.current_stream = lambda device=recorder.current: SimpleNamespace(cuda_stream=streams[device])
+    runtime._raw_stream = lambda device: asked.append(device) or streams[device]
+    getter = runtime.current_stream_getter()
+    assert [getter(device) for device in (1, 0)] == [9, 7]
+    assert asked == [1, 0], "torch's own getter makes no stream object"
+    assert [runtime.current_stream(device) for device in (1, 0)] == [9, 7]
+
+
+def test_too_little_memory_is_torchs_own_error() -> None:
+    made = TorchRuntime().memory_error("none is left")
+    assert type(made) is torch.OutOfMemoryError
+    assert str(made) == "none is left"
+
+
+def test_the_quick_allocator_is_for_one_device_alone() -> None:
+    for devices, quick in ((1, "quick"), (2, None)):
+        runtime, recorder = TorchRuntime(), RecordingTorch()
+        runtime._torch, runtime._strided_on_current, recorder.devices = recorder, "quick", devices
+        assert runtime.quick_allocator() == quick
+
+
 @pytest.mark.parametrize("stream", [1, 2])
 def test_what_torch_cannot_make_current_is_refused(stream: int) -> None:
     runtime = TorchRuntime()
