@@ -203,7 +203,9 @@ def test_the_current_stream_is_that_of_the_device_that_is_asked_for() -> None:
     runtime, recorder = TorchRuntime(), RecordingTorch()
     streams, asked = {0: 7, 1: 9}, []
     runtime._torch, runtime._built_with_cuda = recorder, True
-    recorder.cuda.current_stream = lambda device=recorder.current: SimpleNamespace(cuda_stream=streams[device])
+    recorder.cuda.current_stream = lambda device=recorder.current: SimpleNamespace(
+        cuda_stream=streams[device]
+    )
     runtime._raw_stream = lambda device: asked.append(device) or streams[device]
     getter = runtime.current_stream_getter()
     assert [getter(device) for device in (1, 0)] == [9, 7]

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentValueError, LifecycleError
 from trunnion.model.dtypes import DTYPES
+from trunnion.sim.runtime import SimRuntime
 from trunnion.sim.trace import Allocated
 
 if TYPE_CHECKING:
@@ -37,6 +38,26 @@ def test_allocations_are_traced_with_their_stream(runtime, simulator):
     assert tensor.tolist() == [-1] * 5
     with pytest.raises(ArgumentValueError):
         runtime.allocate((5,), torch.int32, simulator.devices, 0)
+
+
+def test_there_is_a_quick_way_to_allocate_where_one_device_is_told_of(runtime, simulator):
+    assert runtime.quick_allocator() is None
+    quick, stream = SimRuntime(simulator, alone=True).quick_allocator(), simulator.new_stream(0)
+    with simulator.stream(stream, 0), simulator.stream(simulator.new_stream(1), 1), simulator.current(1):
+        made = quick((2, 3), (1, 2), torch.int32)
+    assert (str(made.device), tuple(made.shape), made.stride()) == ("cuda:0", (2, 3), (1, 2))
+    assert simulator.trace == (Allocated(made.data_ptr(), 24, 0, stream),)
+
+
+def test_who_intercepts_allocations_sees_each_once(simulator):
+    runtime = SimRuntime(simulator, alone=True)
+    quick = runtime.quick_allocator()
+    with simulator.fault("allocate", nth=2) as fault:
+        with pytest.raises(LifecycleError, match="intercepted"):
+            quick((2,), (1,), torch.int32)
+        runtime.allocate((2,), torch.int32, 0, 0)
+    assert (fault.calls, fault.hits) == (1, 0)
+    assert quick((2,), (1,), torch.int32).tolist() == [-1, -1]
 
 
 def test_current_streams_are_of_a_thread_and_a_device(runtime, simulator):

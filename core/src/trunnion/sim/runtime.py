@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trunnion.call_helper import HelpedRuntime, installed_helper
+from trunnion.errors import LifecycleError
+from trunnion.sim.interception import ALLOCATE
 from trunnion.sim.objects import LEGACY_STREAM
 from trunnion.sim.tensor import SimTensor, allocate
 
@@ -45,16 +47,23 @@ class SimRuntime(HelpedRuntime):
         Whose streams and memory.
     find_helper
         Returns the call helper that launchers are to use, or None; called when one is first wanted.
+    alone
+        Whether launchers are told, by `quick_allocator`, that the first device is the only one: all calls are for it.
     """
 
     tensor_type: type
     strided: Any
 
     def __init__(
-        self, simulator: SimulatedDriver, find_helper: Callable[[], CallHelper | None] = installed_helper
+        self,
+        simulator: SimulatedDriver,
+        find_helper: Callable[[], CallHelper | None] = installed_helper,
+        *,
+        alone: bool = False,
     ) -> None:
         super().__init__(find_helper)
         self._simulator = simulator
+        self._alone = alone or simulator.devices == 1
         self.tensor_type = torch.Tensor
         self.strided = torch.strided
         self.only_device: int | None = None
@@ -96,8 +105,22 @@ class SimRuntime(HelpedRuntime):
         """
         return allocate(self._simulator, shape, dtype, device, stream)
 
-    def quick_allocator(self) -> None:
-        """Return None: every allocation is traced."""
+    def quick_allocator(self) -> Callable[[tuple[int, ...], tuple[int, ...], Any], Any] | None:
+        """Return what allocates under the current stream, if there is one device; see `Runtime.quick_allocator`."""
+        return self._quickly if self._alone else None
+
+    def _quickly(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> SimTensor:
+        """Return a new tensor of the only device, and trace it with that device's current stream.
+
+        Raises
+        ------
+        LifecycleError
+            If somebody intercepts allocations: `allocate` is asked then, and each is seen once.
+        """
+        state = self._simulator.state
+        if ALLOCATE in state.interceptions.standing:
+            raise LifecycleError("allocations are intercepted")
+        return allocate(self._simulator, shape, dtype, 0, state.current_stream(0), strides)
 
     @contextmanager
     def on_stream(self, device: int, stream: int) -> Iterator[None]:

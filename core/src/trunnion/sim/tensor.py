@@ -198,7 +198,12 @@ def empty(
 
 
 def allocate(
-    simulator: SimulatedDriver, shape: Sequence[int], dtype: torch.dtype, ordinal: int, stream: int
+    simulator: SimulatedDriver,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    ordinal: int,
+    stream: int,
+    strides: Sequence[int] | None = None,
 ) -> SimTensor:
     """Return a tensor in fresh device memory for a launcher, and trace it with its stream.
 
@@ -214,6 +219,8 @@ def allocate(
         The ordinal of the device.
     stream
         The stream that will use it first.
+    strides
+        As for `empty`.
 
     Raises
     ------
@@ -230,7 +237,11 @@ def allocate(
         raise unallocatable(tuple(shape))
     try:
         simulator.state.interceptions.run(
-            ALLOCATE, lambda *_: made.append(empty(simulator, shape, dtype, ordinal)), nbytes, ordinal, stream
+            ALLOCATE,
+            lambda *_: made.append(empty(simulator, shape, dtype, ordinal, strides)),
+            nbytes,
+            ordinal,
+            stream,
         )
     except Refusal as refusal:
         raise allocation_error(refusal, ALLOCATE) from refusal

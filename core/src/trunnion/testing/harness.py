@@ -323,11 +323,11 @@ class Harness:
         from trunnion.testing.strategies.calls import BASE_ALIGNMENT  # noqa: PLC0415 - needs hypothesis
 
         room = nbytes + BASE_ALIGNMENT
-        flat = _host_bytes(room) if device is None else self.machine.empty(room, self._there(device))
+        flat = _host_bytes(room) if device is None else self.machine.empty(room, self.there(device))
         start = -flat.data_ptr() % BASE_ALIGNMENT
         return flat[start : start + nbytes]
 
-    def _there(self, device: int) -> int:
+    def there(self, device: int) -> int:
         """Return which of the machine's alike devices stands for the one that was drawn: it may have fewer."""
         alike = self.machine.alike
         return device if device not in ALIKE or device in alike else alike[device % len(alike)]
@@ -382,7 +382,7 @@ class Harness:
     def given(self, call: CallSpec, *, stream: int | None = None) -> Arguments:
         """Return what a call is made with, on new tensors; parameters are those of `call`."""
         out = None if call.out is None else self.arguments(call.out)
-        device = None if call.device is None else self._there(call.device)
+        device = None if call.device is None else self.there(call.device)
         return Arguments(args=self.arguments(call.args), out=out, stream=stream, device=device)
 
     def call_with(self, loaded: LoadedProgram, given: Arguments) -> tuple[CallSignature, Observed]:

@@ -150,6 +150,10 @@ class HostMachine:
         """
         raise LifecycleError("the CPU has no streams: laws that ask for one are for devices with a driver")
 
+    def current(self) -> tuple[int, ...]:
+        """Return nothing: the CPU is the one device, and has no streams."""
+        return ()
+
     def capture(self, stream: int, device: int) -> AbstractContextManager[Any]:
         """Refuse: see `stream`."""
         self.stream(stream, device)

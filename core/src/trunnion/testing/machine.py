@@ -125,6 +125,9 @@ class Machine(Protocol):
     def stream(self, handle: int, device: int) -> AbstractContextManager[None]:
         """Make a stream the current one of a device, in this thread, until the block ends."""
 
+    def current(self) -> tuple[int, ...]:
+        """Return the tensor library's current device and the current stream of each, in this thread."""
+
     def capture(self, stream: int, device: int) -> AbstractContextManager[Any]:
         """Capture a stream until the block ends: the graph's ``launch()`` then runs what it was given."""
 
@@ -159,14 +162,22 @@ class SimulatedMachine:
     ----------
     simulator
         The driver, with at least two devices.
+    alone
+        Whether laws launch on the first device alone, and launchers are told that it is the only one: then the tensor
+        library has a quick allocator, as torch has with one GPU.
     """
 
     tier: Final = "sim"
     kind: Final = "cuda"
     alike: tuple[int, ...] = ALIKE
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(self, simulator: Simulator, *, alone: bool = False) -> None:
         self.simulator = simulator
+        self._lone: Runtime | None = None
+        if alone:
+            from trunnion.sim.runtime import SimRuntime  # noqa: PLC0415 - imports torch
+
+            self.alike, self._lone = ALIKE[:1], SimRuntime(simulator, alone=True)
         self.call: Callable[..., Any] = simulator.call
         self.clear_trace = simulator.clear_trace
         self.new_stream = simulator.new_stream
@@ -176,7 +187,7 @@ class SimulatedMachine:
     @property
     def runtime(self) -> Runtime:
         """See `Machine`."""
-        return self.simulator.runtime
+        return self.simulator.runtime if self._lone is None else self._lone
 
     def stream_object(self, handle: int) -> Any:
         """See `Machine`."""
@@ -186,6 +197,13 @@ class SimulatedMachine:
     def trace(self) -> tuple[Told, ...]:
         """See `Machine`."""
         return self.simulator.trace
+
+    def current(self) -> tuple[int, ...]:
+        """See `Machine`; the current device is that of the thread's current context, else the first."""
+        state = self.simulator.state
+        stack = state.stack()
+        streams = map(state.current_stream, range(self.simulator.devices))
+        return (stack[-1].device.ordinal if stack else 0, *streams)
 
     def attribute(self, device: int, attribute: int) -> int:
         """See `Machine`."""

@@ -33,6 +33,7 @@ from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
 from trunnion.testing.plain_tensor_saboteurs import PLAIN_TENSOR_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
+from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.variable_saboteurs import VARIABLE_SABOTEURS
 
 if TYPE_CHECKING:
@@ -213,6 +214,33 @@ def _null_stream_allocation(runtime: Runtime) -> Any:
     return _Runtime(runtime, allocate=allocate)
 
 
+def _quick_allocation(runtime: Runtime) -> Any:
+    quick = runtime.quick_allocator()
+
+    def allocate(shape: tuple[int, ...], kind: Any, device: int, stream: int) -> Any:
+        return (
+            runtime.allocate(shape, kind, device, stream)
+            if quick is None
+            else quick(shape, row_major(shape), kind)
+        )
+
+    return _Runtime(runtime, allocate=allocate)
+
+
+_STAYED: list[Any] = []
+"""What was entered and is never left; whoever drops it leaves it."""
+
+
+def _staying_allocation(runtime: Runtime) -> Any:
+    def allocate(shape: tuple[int, ...], kind: Any, device: int, stream: int) -> Any:
+        if stream != runtime.current_stream(device):
+            _STAYED.append(runtime.on_stream(device, stream))
+            _STAYED[-1].__enter__()
+        return runtime.allocate(shape, kind, device, stream)
+
+    return _Runtime(runtime, allocate=allocate)
+
+
 # Driver -------------------------------------------------------------------------------------------------------------
 
 
@@ -356,8 +384,23 @@ _ALL = (
         "Allocates under the null stream.",
         "N1",
         "N2",
+        "N7",
         stage="binding",
         runtime=_null_stream_allocation,
+    ),
+    saboteur(
+        "quick-allocation",
+        "Allocates in the quick way, under the current stream, whatever stream is named.",
+        "N2",
+        stage="binding",
+        runtime=_quick_allocation,
+    ),
+    saboteur(
+        "staying-allocation",
+        "Leaves the stream that it allocated under the current one.",
+        "N7",
+        stage="binding",
+        runtime=_staying_allocation,
     ),
     saboteur(
         "other-promotion",
@@ -373,6 +416,7 @@ _ALL = (
         "Launches on the null stream.",
         "N1",
         "N2",
+        "N7",
         stage="driver",
         trace=in_trace(_null_stream, Launched),
     ),

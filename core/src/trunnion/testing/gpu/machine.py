@@ -235,6 +235,11 @@ class GpuMachine:
         finally:
             self._make_current(before)
 
+    def current(self) -> tuple[int, ...]:
+        """See `Machine`."""
+        streams = (int(self._cuda.current_stream(device).cuda_stream) for device in self.alike)
+        return (torch.cuda.current_device(), *streams)
+
     @staticmethod
     def _make_current(stream: Any) -> None:
         device = torch.cuda.current_device()

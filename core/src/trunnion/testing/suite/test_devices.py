@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,8 +26,8 @@ from trunnion.testing.comparison import check_call, check_expected, check_given
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, asked, reports
 from trunnion.testing.laws import EVERY_WAY, law
-from trunnion.testing.machine import ARCHITECTURES
-from trunnion.testing.observed import observe
+from trunnion.testing.machine import ARCHITECTURES, SimulatedMachine
+from trunnion.testing.observed import is_work, observe
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, scenarios
@@ -90,16 +90,21 @@ def current_stream(harness: Harness, scenario: Scenario) -> None:
 
 
 @law(
-    "N2", given=lambda harness: st.tuples(scenarios(harness.capabilities), st.sampled_from((0, 1, 2, "new")))
+    "N2",
+    given=lambda harness: st.tuples(
+        scenarios(harness.capabilities), st.sampled_from((0, 1, 2, "new")), st.booleans()
+    ),
 )
-def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
-    """A ``stream=`` is used as it is, the driver's own 0, 1 and 2 included, whatever the current stream is."""
-    scenario, choice = example
-    simulator = harness.simulator
+def explicit_stream(harness: Harness, example: tuple[Scenario, Any, bool]) -> None:
+    """A ``stream=`` is used as it is, the driver's own 0, 1 and 2 included, whatever the current stream is.
+
+    So it is where launchers are told of one device alone, and may allocate in a quicker way: under the current stream.
+    """
+    scenario, choice, alone = example
+    everywhere, simulator = harness, harness.simulator
+    harness = _alone(harness) if alone else harness
     with harness.loaded(scenario.program) as loaded:
-        call = scenario.call
-        devices = {x.device for x in call.args if isinstance(x, TensorSpec)} or {call.device}
-        device = next(iter(devices)) or 0
+        device = harness.there(_device_of(scenario.call))
         handle = simulator.new_stream(device) if choice == "new" else int(choice)
         for _ in range(2):  # the second call has nothing to prepare
             with simulator.stream(simulator.new_stream(device), device):
@@ -108,8 +113,20 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
             harness.require(got == {handle}, f"launched on {got}, expected {handle:#x}")
             compare_allocations(harness, observed, handle)
     if Capability.WORKSPACE in harness.capabilities:
-        harness.once(_check_workspace_alone)
-    harness.once(_check_stream_objects)
+        everywhere.once(_check_workspace_alone)
+        everywhere.once(_check_workspace_of_one_device)
+    everywhere.once(_check_stream_objects)
+
+
+def _alone(harness: Harness) -> Harness:
+    """Return the harness on one simulated device, of which launchers are told that it is the only one."""
+    return replace(harness, machine=SimulatedMachine(harness.simulator, alone=True))
+
+
+def _device_of(call: CallSpec) -> int:
+    """Return the device that a call is drawn for."""
+    devices = {x.device for x in call.args if isinstance(x, TensorSpec)} or {call.device}
+    return next(iter(devices)) or 0
 
 
 def _check_stream_objects(harness: Harness) -> None:
@@ -135,13 +152,31 @@ def _check_workspace_alone(harness: Harness) -> None:
             compare_allocations(harness, observed, stream)
 
 
+def _check_workspace_of_one_device(harness: Harness) -> None:
+    """Require the same where a launcher may allocate in a quicker way, under the current stream."""
+    _check_workspace_alone(_alone(harness))
+
+
+@contextmanager
+def _leaving_library(harness: Harness) -> Iterator[None]:
+    """Require that the tensor library's current device and streams are after the block as before."""
+    before = harness.machine.current()
+    yield
+    left = harness.machine.current()
+    said = [
+        f"device {device} and the streams {list(map(hex, streams))}" for device, *streams in (left, before)
+    ]
+    harness.require(left == before, f"the tensor library's current ones are {said[0]}, and were {said[1]}")
+
+
 @contextmanager
 def _leaving_thread(harness: Harness) -> Iterator[None]:
-    """Require that the thread's contexts and its capture mode are after the block as before."""
+    """Require that the thread's contexts, capture mode and current streams are after the block as before."""
     state = harness.simulator.state
     stack, thread = state.stack(), state.thread()
     before, mode = tuple(stack), state.captures.mode_of(thread)
-    yield
+    with _leaving_library(harness):
+        yield
     harness.require(
         tuple(stack) == before, f"{len(stack)} contexts are current, or others, not {len(before)}"
     )
@@ -202,7 +237,8 @@ _STREAMS: Final = (0, None, 1, 2)
 def every_device(harness: Harness, example: tuple[Scenario, int | None, CaptureMode]) -> None:
     """A program launches on each device, the null stream too, and leaves the thread's contexts and capture mode alone.
 
-    So it does whatever context is current, and whatever mode: other code of the thread relies on both.
+    So it does whatever context is current, and whatever mode: other code of the thread relies on both. It relies on the
+    tensor library's current device and streams as well.
     """
     (scenario, handle, mode), simulator = example, harness.simulator
     with (
@@ -448,3 +484,25 @@ def _no_streams(handle: int) -> tuple[object, ...]:
     """Return answers that are none of the protocol's, each with a good handle somewhere."""
     pairs = ([0, handle], (0, handle, 0), (handle,), (-1, handle), (1, handle), ("0", handle), (None, handle))
     return (*pairs, handle, str(handle), None, (0, str(handle)), (0, float(handle)), (0, None), (0, -handle))
+
+
+@law("N7", tier="driver", given=_any, ways=_UNCAPTURED)
+def own_stream(harness: Harness, scenario: Scenario) -> None:
+    """A call works on a new stream, named or current, and leaves the library's current device and streams alone.
+
+    Its launches and its allocations are there, also where another stream of the device is the current one.
+    """
+    machine = harness.machine
+    device = harness.there(_device_of(scenario.call))
+    with harness.loaded(scenario.program) as loaded, ExitStack() as entered:
+        for each in machine.alike:
+            entered.enter_context(machine.stream(machine.new_stream(each), each))
+        for named in (False, True, True, False):  # the second of each has nothing to prepare
+            stream = machine.new_stream(device) if named else harness.current_stream(device)
+            with _leaving_library(harness):
+                _, observed = _good_call(harness, loaded, scenario, stream=stream if named else None)
+            got = {event.stream for event in observed.events if is_work(event)}
+            harness.require(
+                got == {stream}, f"used the streams {got}, expected {stream:#x} of device {device}"
+            )
+            compare_allocations(harness, observed, stream)
