@@ -41,6 +41,7 @@ def test_it_is_the_machine_of_a_tier():
     machine = HostMachine()
     assert KINDS[machine.tier] == machine.kind == "cpu"
     assert (machine.alike, machine.attribute(0, 1), machine.runtime.only_device) == ((0,), 0, 0)
+    assert machine.current() == ()
 
 
 def test_a_call_is_told_in_order(harness):

@@ -138,6 +138,16 @@ class Harness:
             )
         return self.machine.simulator
 
+    def alone(self) -> Harness:
+        """Return the harness on one simulated device, of which launchers are told that it is the only one.
+
+        Raises
+        ------
+        LifecycleError
+            If the machine is not the simulated one.
+        """
+        return replace(self, machine=SimulatedMachine(self.simulator, alone=True))
+
     def most_window_bytes(self, device: int = 0) -> int:
         """Return the longest access-policy window that a device allows."""
         return self.machine.attribute(device, DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE)

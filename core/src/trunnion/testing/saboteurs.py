@@ -392,6 +392,7 @@ _ALL = (
         "quick-allocation",
         "Allocates in the quick way, under the current stream, whatever stream is named.",
         "N2",
+        "Y1",
         stage="binding",
         runtime=_quick_allocation,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,7 @@ from trunnion.testing.comparison import check_call, check_expected, check_given
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, asked, reports
 from trunnion.testing.laws import EVERY_WAY, law
-from trunnion.testing.machine import ARCHITECTURES, SimulatedMachine
+from trunnion.testing.machine import ARCHITECTURES
 from trunnion.testing.observed import is_work, observe
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
@@ -102,7 +102,7 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any, bool]) -> No
     """
     scenario, choice, alone = example
     everywhere, simulator = harness, harness.simulator
-    harness = _alone(harness) if alone else harness
+    harness = harness.alone() if alone else harness
     with harness.loaded(scenario.program) as loaded:
         device = harness.there(_device_of(scenario.call))
         handle = simulator.new_stream(device) if choice == "new" else int(choice)
@@ -116,11 +116,6 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any, bool]) -> No
         everywhere.once(_check_workspace_alone)
         everywhere.once(_check_workspace_of_one_device)
     everywhere.once(_check_stream_objects)
-
-
-def _alone(harness: Harness) -> Harness:
-    """Return the harness on one simulated device, of which launchers are told that it is the only one."""
-    return replace(harness, machine=SimulatedMachine(harness.simulator, alone=True))
 
 
 def _device_of(call: CallSpec) -> int:
@@ -154,7 +149,7 @@ def _check_workspace_alone(harness: Harness) -> None:
 
 def _check_workspace_of_one_device(harness: Harness) -> None:
     """Require the same where a launcher may allocate in a quicker way, under the current stream."""
-    _check_workspace_alone(_alone(harness))
+    _check_workspace_alone(harness.alone())
 
 
 @contextmanager

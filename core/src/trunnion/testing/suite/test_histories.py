@@ -82,6 +82,20 @@ def one_difference(harness: Harness, history: History) -> None:
     _differ(harness, history)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_last_dimension)
+    harness.once(_check_named_memory)
+
+
+def _check_named_memory(harness: Harness) -> None:
+    """Require the same of a stream that is named where memory is to be had more quickly, under the current one."""
+    program, alone = plain_program(harness.capabilities), harness.alone()
+    with alone.loaded(program) as loaded:
+        bench = Bench(alone, program, loaded)
+        for form in range(5):
+            bench.call("entry")
+            bench.change(CHANGES["named stream"], form)
+            bench.call("entry")
+            bench.change_back()
+            bench.call("entry")
 
 
 def _check_last_dimension(harness: Harness) -> None:
