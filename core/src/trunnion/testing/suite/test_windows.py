@@ -245,7 +245,7 @@ def _check_kept_within(harness: Harness) -> None:
 def _check_shared(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
     """Call two programs in turns, one with a long window, and require that the other neither adds to it nor takes away.
 
-    On the simulated driver the cache is refused first to a call whose window is longer still: it asked for nothing.
+    On the simulated driver the cache is refused to calls whose window is longer still, which asked for nothing.
     """
     machine, device = harness.machine, harness.machine.alike[0]
     shorter, longer, longest = sorted(scenarios, key=_window_bytes)[-3:]
@@ -253,7 +253,7 @@ def _check_shared(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
     with harness.loaded(shorter.program) as one, harness.loaded(shorter.program) as other:
         calls = [(one, longer), (other, shorter), (one, shorter), (other, longer)]
         if machine.tier == "sim":
-            calls.insert(0, (one, longest))
+            calls = [(one, longest), *calls, (other, longest)]
         for loaded, scenario in calls:
             refused = scenario is longest
             fault = PlantedFault("cuCtxSetLimit", 1 if refused else 0, Status.UNKNOWN)
