@@ -377,6 +377,19 @@ class _KeepsResults(Changed):
         return self._kept[-1]
 
 
+class _KeepsPlaces(Changed):
+    """A loaded program that notes where each call's tensors lay, and forgets no call."""
+
+    def __init__(self, true: LoadedProgram) -> None:
+        super().__init__(true)
+        self._kept: list[tuple[int, ...]] = []
+
+    def call(self, args: Any, **how: Any) -> Any:
+        """Launch."""
+        self._kept.append(tuple(one.data_ptr() for one in args if hasattr(one, "data_ptr")))
+        return self._true.call(args, **how)
+
+
 class _ClosedOnceCalled(Changed):
     """A loaded program that nobody can close who never called it."""
 
@@ -429,6 +442,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("breaks-captures", "Loads as what no capture allows.", "G4", _breaks_captures),
     _saboteur("unwaited-in-a-capture", "Unloads what it could not wait for.", "G5", _UnwaitedInACapture),
     _saboteur("keeps-results", "Keeps a reference to what it returned.", "C8", _KeepsResults),
+    _saboteur("keeps-places", "Keeps the addresses of every call.", "C9", _KeepsPlaces),
     _saboteur("closed-once-called", "Closes only what was called.", "C7", _ClosedOnceCalled),
 )
 """The saboteurs."""

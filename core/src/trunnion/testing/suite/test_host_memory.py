@@ -1,0 +1,187 @@
+"""Laws of the host's memory: what calls leave there does not grow with their number."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import gc
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import strategies as st
+
+from trunnion.contract.spec import Capability
+from trunnion.errors import ArgumentError
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Expr, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.model.workspace import Workspace
+from trunnion.testing.laws import law
+from trunnion.testing.strategies import TensorSpec
+from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.ways import Arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.model.launch import Argument
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_EXTENT: Final = 1000
+"""Elements of most tensors: a number that Python makes anew each time."""
+
+_ADDRESSES: Final = 1200
+"""Addresses in each half of the calls: more than a launcher keeps."""
+
+_TIMES: Final = 100
+"""Calls in each half of the others."""
+
+_BETWEEN: Final = 50
+"""Calls between two looks."""
+
+_LEAST_OBJECTS: Final = 0.5
+"""Objects more for each call that are too many: what keeps something keeps one at least."""
+
+_LEAST_BYTES: Final = 8
+"""The same of the bytes that ``malloc`` gave, which are 32 at least."""
+
+_SLACK: Final = 16 << 10
+"""Bytes that tables which grow by steps may take, and what is too small to be given again."""
+
+
+class _Mallinfo(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks"),
+            "keepcost",
+        )
+    )
+
+
+@functools.cache
+def _mallinfo() -> Callable[[], Any] | None:
+    """Return glibc's ``mallinfo2``; None where the C library has none."""
+    found = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if found is not None:
+        found.argtypes, found.restype = (), _Mallinfo
+    return found
+
+
+def _in_use() -> tuple[int, int]:
+    """Return how many blocks Python has given, and how many bytes ``malloc``: none, where it does not say."""
+    gc.collect()  # which empties the lists of free objects too
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # from Python 3.13 on, of the name
+        sys._clear_type_cache()  # noqa: SLF001 - documented; names of attributes are kept there
+    told = _mallinfo()
+    info = None if told is None else told()
+    return sys.getallocatedblocks(), 0 if info is None else info.uordblks + info.hblkhd
+
+
+@law("C9", given=lambda _: st.none(), cost="process", ways=("call",))
+def host_memory_of_calls(harness: Harness, _: None) -> None:
+    """Calls take no more of the host's memory the more there are, at new addresses, of new extents or refused.
+
+    Of what a launcher keeps there is a most.
+    """
+    with harness.loaded(_program(harness)) as loaded:
+        gc.freeze()  # so that a look takes little; whoever checks a law thaws what it froze
+        for kind, calls in _series(harness, loaded):
+            half = len(calls) // 2
+            least = [_least(harness, some) for some in (calls[:half], calls[half:])]
+            grown = [after - before for before, after in zip(*least, strict=True)]
+            limits = half * _LEAST_OBJECTS, half * _LEAST_BYTES + _SLACK
+            few = all(one < most for one, most in zip(grown, limits, strict=True))
+            harness.require(
+                few, f"{half} calls {kind}, after as many: {grown[0]} objects more, {grown[1]} bytes"
+            )
+
+
+def _least(harness: Harness, calls: Sequence[Callable[[], object]]) -> tuple[int, int]:
+    """Make calls, and return the least that was in use between them: what is made and let go of does not count."""
+
+    def make(some: Sequence[Callable[[], object]]) -> None:
+        for one in some:
+            one()
+
+    looks = []
+    for start in range(0, len(calls), _BETWEEN):
+        harness.machine.call(functools.partial(make, calls[start : start + _BETWEEN]))
+        harness.machine.clear_trace()
+        looks.append(_in_use())
+    objects, nbytes = zip(*looks, strict=True)
+    return min(objects), min(nbytes)
+
+
+def _program(harness: Harness) -> KernelProgram:
+    """Return a program whose calls need all that a launcher may keep or make: maps, an output, a workspace."""
+    one = Const(1)
+    n: Expr = Symbol("n") if Capability.DYNAMIC_SHAPES in harness.capabilities else Const(_EXTENT)
+    tensors = tuple(TensorParam(name, dtype("float32"), (n,), alignment=16) for name in "ab")
+    output = TensorParam("c", dtype("float32"), (n,), access="write")
+    args: list[Argument] = [*tensors, output]
+    if Capability.TMA_TILED in harness.capabilities:
+        args.append(tensors[0].tiled((16,)))
+    if Capability.WORKSPACE in harness.capabilities:
+        args.append(Workspace("w", dtype("uint8"), (n,)))
+    launch = KernelLaunch("k", tuple(args), (one, one, one), (one, one, one))
+    return KernelProgram("p", Signature(tensors, (output,)), (CODE,), (launch,))
+
+
+def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, list[Callable[[], object]]]]:
+    """Yield calls of each kind, twice as many as are counted; all that they are given is there before the first."""
+    entry, step = loaded.entry, 4  # elements, so that each address is good for a map
+    extent = 2 * _EXTENT + step * 2 * _ADDRESSES
+    (whole,) = harness.arguments((TensorSpec(dtype="float32", shape=(extent,), strides=(1,)),))
+    first, other = whole[:_EXTENT], whole[_EXTENT : 2 * _EXTENT]
+    for word, make in _MAKING.items():
+        alike = functools.partial(make, Arguments(args=[first, other]), loaded)
+        yield f"alike, by {word}", [alike] * 2 * _TIMES
+    starts = range(0, step * 2 * _ADDRESSES, step)
+    elsewhere = [whole[start : start + _EXTENT] for start in starts]
+    yield "at new addresses", [functools.partial(entry, one, other) for one in elsewhere]
+    if Capability.DYNAMIC_SHAPES in harness.capabilities:
+        extents = range(_EXTENT + 1, _EXTENT + 1 + 2 * _TIMES)
+        longer = [(whole[:extent], whole[_EXTENT : _EXTENT + extent]) for extent in extents]
+        yield "of new extents", [functools.partial(entry, *pair) for pair in longer]
+    for word, wrong in _wrong(first, whole).items():
+        refused = functools.partial(_refused, harness, entry, *wrong)
+        yield f"refused for {word}", [refused] * 2 * _TIMES
+
+
+def _launch_bound(given: Arguments, loaded: LoadedProgram) -> object:
+    return given.bind(loaded)()
+
+
+_MAKING: Final[Mapping[str, Callable[[Arguments, LoadedProgram], object]]] = {
+    "call": Arguments.launch,
+    "entry": Arguments.enter,
+    "bind": _launch_bound,
+}
+"""How calls are made, by the words for it."""
+
+
+def _wrong(first: Any, whole: Any) -> Mapping[str, tuple[Any, ...]]:
+    """Return arguments of calls that are refused, by what is wrong."""
+    shorter, moved = whole[: _EXTENT - 1], whole[1 : 1 + _EXTENT]
+    return {
+        "an element type": (first, first.view(TensorSpec(dtype="int32", shape=(), strides=()).kind)),
+        "an extent": (first, shorter),
+        "an address": (first, moved),
+        "no tensor": (first, None),
+    }
+
+
+def _refused(harness: Harness, call: Callable[..., object], *args: Any) -> None:
+    try:
+        call(*args)
+    except ArgumentError:
+        return
+    harness.violation("a wrong call went through")
