@@ -135,7 +135,7 @@ def _program(harness: Harness) -> KernelProgram:
     return KernelProgram("p", Signature(tensors, (output,)), (CODE,), (launch,))
 
 
-def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, list[Callable[[], object]]]]:
+def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequence[Callable[[], object]]]]:
     """Yield calls of each kind, twice as many as are counted; all that they are given is there before the first."""
     entry, step = loaded.entry, 4  # elements, so that each address is good for a map
     extent = 2 * _EXTENT + step * 2 * _ADDRESSES
