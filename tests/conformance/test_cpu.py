@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from trunnion.errors import ArgumentValueError
 from trunnion.testing.harness import Sabotage
 from trunnion.testing.laws import EXAMPLES, LawViolation, catalogue
 from trunnion.testing.plain_tensor_saboteurs import PLAIN_TENSOR_SABOTEURS
@@ -81,3 +82,32 @@ def test_outputs_of_another_shape_are_noticed(harnesses):
     bad = replace(harnesses["tvm_ffi"], sabotage=Sabotage(loaded=_Flattening))
     with pytest.raises(LawViolation, match="O1: output"):
         catalogue()["O1"].check(bad, shrink=False)
+
+
+class _Learning(Changed):
+    """A program whose new outputs require a gradient."""
+
+    def call(self, *args, out=None, **how):
+        got = self._true.call(*args, out=out, **how)
+        if out is None and isinstance(got, torch.Tensor) and got.is_floating_point():
+            got.requires_grad_()
+        return got
+
+
+class _Unlearned(Changed):
+    """A program that takes no destination that requires a gradient."""
+
+    def call(self, *args, out=None, **how):
+        if any(one.requires_grad for one in out or () if isinstance(one, torch.Tensor)):
+            raise ArgumentValueError("b", "a tensor that requires a gradient", "one that requires none")
+        return self._true.call(*args, out=out, **how)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [(_Learning, "nobody gave requires a gradient"), (_Unlearned, "a good call was refused")],
+)
+def test_tensors_that_require_a_gradient_are_asked_about(harnesses, mistake, said):
+    bad = replace(harnesses["tvm_ffi"], sabotage=Sabotage(loaded=mistake))
+    with pytest.raises(LawViolation, match=said):
+        catalogue()["A1"].check(bad, shrink=False)

@@ -72,6 +72,7 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
     harness.once(_check_layouts)
     harness.once(_check_alignments)
     harness.once(_check_classes)
+    harness.once(_check_gradients)
     harness.once(_check_sparse)
     harness.once(_check_many_addresses, each_way=False)
     program, (right, *mistakes) = example
@@ -149,6 +150,33 @@ def _check_classes(harness: Harness) -> None:
                 given = harness.given(CallSpec(args=(spec,), out=out))
                 given.args, given.out = list(map(_own, given.args)), out and list(map(_own, given.out or ()))
                 check_given(harness, program, given, loaded, first=False)
+
+
+def _check_gradients(harness: Harness) -> None:
+    """Require that a tensor that requires a gradient is as good as others; the simulator has none.
+
+    No launch is autograd's, so an output requires a gradient only where the caller's destination does.
+    """
+    if harness.machine.tier == "sim":
+        return
+    import torch  # noqa: PLC0415 - tensors are torch's
+
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    output = TensorParam("b", dtype("float32"), (Const(4),), access="write")
+    program = taking(tensor, outputs=(output,))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    with harness.loaded(program) as loaded:
+        for learning, out in ((True, None), (False, None), (False, (spec,))):
+            for kind in (torch.Tensor.requires_grad_, torch.nn.Parameter) * 3:
+                given = harness.given(CallSpec(args=(spec,), out=out))
+                given.args, given.out = list(map(kind, given.args)), out and list(map(kind, given.out or ()))
+                with torch.set_grad_enabled(learning):
+                    facts, observed = harness.call_with(loaded, given)
+                expected = expect(program, facts)
+                assert isinstance(expected, Expected), expected
+                check_expected(harness, program, facts, (expected, observed), first=False)
+                learns = [one for one in observed.outputs if one.requires_grad and out is None]
+                harness.require(not learns, "an output that nobody gave requires a gradient")
 
 
 def _check_sparse(harness: Harness) -> None:
