@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from trunnion.codegen.cpp.build import build_launcher
+from trunnion import turns
+from trunnion.codegen.cpp.build import build_launcher, runtime_folder
 from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.emitter import emit_launcher
 from trunnion.codegen.cpp.program import CppProgram
@@ -17,6 +19,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.program import DeviceCode
 from trunnion.testing.machine import synthetic_image
 
+LEAST_PATIENCE = 300  # seconds
 IMPATIENT = ("-DTRUNNION_PATIENCE_SECONDS=1",)
 
 
@@ -88,3 +91,10 @@ def test_closes_that_wait_for_each_other_end(simulator, two):
         one.entry(x)
     said = crossed(simulator, "cuLibraryUnload", [one.close for one, _ in two])
     assert any("the program is being closed by another thread" in one for one in said), said
+
+
+def test_threads_wait_long_for_one_another_in_either_language():
+    """A first load may take minutes where a device is busy, and no law waits so long."""
+    header = (runtime_folder() / "trunnion" / "life.hpp").read_text("utf-8")
+    (seconds,) = re.findall(r"^#define TRUNNION_PATIENCE_SECONDS (\d+)$", header, re.MULTILINE)
+    assert int(seconds) == turns._PATIENCE >= LEAST_PATIENCE
