@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 
 import pytest
@@ -63,10 +64,19 @@ def test_records_are_launches():
     assert launches() == ()
 
 
+def test_launches_of_two_threads_are_told_apart():
+    one, other = (functools.partial(record, 1, parameters=told) for told in (b"\5\0", b"\6\0"))
+    found = launches(
+        one(first=2, count=2), other(first=0, count=3), one(first=0, count=2), other(first=3, count=1)
+    )
+    assert [launch.parameters for launch in found] == [(b"\5\0",), (b"\6\0",)]
+
+
 @pytest.mark.parametrize(
     "records",
     [
         [record(count=3)],
+        [record(1, 0, 3, b"\5\0"), record(1, 0, 4, b"\6\0"), record(1, 0, 1, b"\5\0")],
         [record(count=2), record(first=1, count=2)],
         [record(count=5)],
         [record(count=3), record(first=3, count=1, good=0)],

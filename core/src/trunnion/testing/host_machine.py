@@ -61,6 +61,10 @@ class HostMachine:
         self._layouts: dict[int, tuple[Layout, ...]] = {}
         self.clear_trace()
 
+    def spreading(self, threads: int) -> HostMachine:
+        """Return the same machine, on which the kernels of a launch run on so many threads."""
+        return HostMachine({**self._options, "threads": threads})
+
     @property
     def trace(self) -> tuple[Told, ...]:
         """See `Machine`: what was allocated, what memory held when the first kernel began, the launches, what it holds.

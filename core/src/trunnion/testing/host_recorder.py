@@ -264,7 +264,8 @@ def launches_of(
     Parameters
     ----------
     records
-        In order; those of one launch stand together, in any order, as several threads leave them.
+        In order; those of one launch in any order, as several threads leave them, and perhaps between those of
+        another thread's launch.
     sizes
         Returns the sizes of the parameters of a kernel: of an image, and its place in it.
 
@@ -275,15 +276,27 @@ def launches_of(
     """
     launches, left = [], list(records)
     while left:
-        first, seen = left[0], 0
-        wanted = math.prod(first.grid)
-        own: list[HostRecord] = []
-        while left and seen < wanted:
-            own.append(left.pop(0))
-            seen += own[-1].count
+        first = left[0]
+        alike = [one for one in left if one.said == first.said]
+        own = _first_blocks(alike)
+        if sum(one.count for one in own) < math.prod(first.grid):
+            own = _first_blocks(left)  # some were told something else
         _check_blocks(own)
+        taken = {id(one) for one in own}
+        left = [one for one in left if id(one) not in taken]
         launches.append(_launched(first, sizes(first.image, first.kernel)))
     return tuple(launches)
+
+
+def _first_blocks(records: Sequence[HostRecord]) -> list[HostRecord]:
+    """Return as many records, from the first on, as the grid of the first has blocks, if there are."""
+    own, seen = [], 0
+    for one in records:
+        if seen >= math.prod(records[0].grid):
+            break
+        own.append(one)
+        seen += one.count
+    return own
 
 
 def _check_blocks(own: Sequence[HostRecord]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from contextlib import ExitStack, suppress
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from trunnion import sim
@@ -377,6 +378,18 @@ class _KeepsResults(Changed):
         return self._kept[-1]
 
 
+class _OneArgumentsForAll(Changed):
+    """A loaded program that has one place for the arguments of all threads, as a static one is."""
+
+    _given: Any = ()
+
+    def call(self, args: Any, **how: Any) -> Any:
+        """Launch."""
+        self._given = args
+        sleep(1e-4)
+        return self._true.call(self._given, **how)
+
+
 class _KeepsPlaces(Changed):
     """A loaded program that notes where each call's tensors lay, and forgets no call."""
 
@@ -442,6 +455,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("breaks-captures", "Loads as what no capture allows.", "G4", _breaks_captures),
     _saboteur("unwaited-in-a-capture", "Unloads what it could not wait for.", "G5", _UnwaitedInACapture),
     _saboteur("keeps-results", "Keeps a reference to what it returned.", "C8", _KeepsResults),
+    _saboteur("one-for-all", "Has one place for all threads' arguments.", "H3", _OneArgumentsForAll),
     _saboteur("keeps-places", "Keeps the addresses of every call.", "C9", _KeepsPlaces),
     _saboteur("closed-once-called", "Closes only what was called.", "C7", _ClosedOnceCalled),
 )

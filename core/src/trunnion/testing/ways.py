@@ -337,10 +337,12 @@ NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "any": frozenset({"sim", "gpu", "cpu"}),
     "launch": frozenset({"sim", "gpu", "cpu"}),
     "driver": frozenset({"sim", "gpu"}),
+    "host": frozenset({"sim", "cpu"}),
     "sim": frozenset({"sim"}),
 }
 """What can be asked of a machine, and the tiers whose machines answer: nothing, as by laws of a launcher's text;
-delivered launches; what a driver of GPUs is asked to do; what only the simulated one has."""
+delivered launches; what a driver of GPUs is asked to do; launches of several threads, told apart whatever their order;
+what only the simulated one has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -19,14 +20,17 @@ from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.module_variable import ModuleVariable
-from trunnion.model.params import Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.plain import is_a
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Allocated, MemoryCopied
-from trunnion.testing.comparison import check_expected, symbols_of
+from trunnion.testing.comparison import check_expected, check_given, symbols_of
 from trunnion.testing.expected import Expected, Refused
+from trunnion.testing.forked import CAN_FORK, told_by_a_child
+from trunnion.testing.host_machine import HostMachine
 from trunnion.testing.laws import LawViolation, law
-from trunnion.testing.observed import Observed, is_work
+from trunnion.testing.observed import Observed, is_work, observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, programs
 from trunnion.testing.strategies.choices import choose
@@ -36,12 +40,14 @@ from trunnion.testing.variables import check_written_before
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from trunnion.contract.adapter import BoundLaunch, LoadedProgram
+    from trunnion.sim.trace import Launched
     from trunnion.testing.expected import Kernel
     from trunnion.testing.harness import Harness
+    from trunnion.testing.ways import Arguments
 
 __all__: list[str] = []
 
@@ -577,3 +583,69 @@ def _two_threads(*, lesser: bool) -> Iterator[tuple[ThreadPoolExecutor, ThreadPo
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
         ascending = one.submit(threading.get_ident).result() < other.submit(threading.get_ident).result()
         yield (one, other) if ascending == lesser else (other, one)
+
+
+_AT_ONCE: Final = 24
+"""Calls of each of two threads, each with a number of its own: enough that some overlap."""
+
+
+@law("H3", given=lambda _: st.none(), tier="host", cost="process", ways=("call",))
+def threads_and_children(harness: Harness, _: None) -> None:
+    """Where two threads call a program again and again, each launch has all of its blocks, and its own numbers.
+
+    So it is on a CPU where each launch has several threads, and in a forked child there; where there is a driver, `C6`
+    says what becomes of that one.
+    """
+    _check_each_arrives(harness)
+    if is_a(harness.machine, HostMachine):
+        _check_each_arrives(replace(harness, machine=harness.machine.spreading(3)))
+
+
+def _check_each_arrives(harness: Harness) -> None:
+    tensor, number = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("n", dtype("int64"))
+    launch = KernelLaunch("k", (tensor, number), (Const(5), Const(3), Const(2)), (Const(1),) * 3)
+    program = KernelProgram("p", Signature((tensor, number)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    with harness.loaded(program) as loaded:
+        given = [harness.given(CallSpec(args=(spec, value))) for value in range(2 * _AT_ONCE)]
+        alone: list[tuple[object, ...]] = []
+        for one in given:
+            check_given(harness, program, one, loaded, first=False)
+            alone += map(_told, harness.observed_launches())
+        plain = [functools.partial(one.launch, loaded) for one in given]
+        for calls_made in (plain, [one.bind(loaded) for one in given]):
+            observed = observe(harness, functools.partial(_make_at_once, calls_made))
+            harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+            seen = Counter(map(_told, observed.launches))
+            odd = {*(seen - Counter(alone)), *(Counter(alone) - seen)}
+            harness.require(not odd, f"of two threads there arrived, or did not arrive, {odd}")
+        if CAN_FORK and harness.machine.tier == "cpu":
+            told = told_by_a_child(lambda: _refusal_of(harness, program, given[-1], loaded))
+            harness.require(not told, f"in a forked child: {told}")
+
+
+def _refusal_of(harness: Harness, program: KernelProgram, given: Arguments, loaded: LoadedProgram) -> str:
+    """Return in what a call differs from the oracle's word on it; empty: in nothing."""
+    try:
+        check_given(harness, program, given, loaded, first=False)
+    except LawViolation as violation:
+        return violation.message
+    return ""
+
+
+def _make_at_once(made: Sequence[Callable[[], object]]) -> None:
+    """Make the first half of some calls in one thread and the second in another; both begin together."""
+    met, half = threading.Barrier(2), len(made) // 2
+
+    def make(some: Sequence[Callable[[], object]]) -> None:
+        met.wait(_PATIENCE)
+        for call in some:
+            call()
+
+    with ThreadPoolExecutor(2) as threads:
+        for one in [threads.submit(make, some) for some in (made[:half], made[half:])]:
+            one.result(_PATIENCE)
+
+
+def _told(launch: Launched) -> tuple[object, ...]:
+    return launch.grid, launch.block, launch.parameters
