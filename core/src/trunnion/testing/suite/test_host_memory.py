@@ -36,13 +36,13 @@ __all__: list[str] = []
 _EXTENT: Final = 1000
 """Elements of most tensors: a number that Python makes anew each time."""
 
-_ADDRESSES: Final = 1200
+_ADDRESSES: Final = 1280
 """Addresses in each half of the calls: more than a launcher keeps."""
 
-_TIMES: Final = 100
-"""Calls in each half of the others."""
+_TIMES: Final = 128
+"""Calls in each half of the others: as many of what is kept as would begin anew, so that both halves end alike."""
 
-_BETWEEN: Final = 50
+_BETWEEN: Final = 32
 """Calls between two looks."""
 
 _LEAST_OBJECTS: Final = 0.5
