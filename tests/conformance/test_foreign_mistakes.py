@@ -48,6 +48,11 @@ MISTAKES = {
         "{Kind.FLOAT: object if hasattr(value, '__index__') else numbers.Real,",
         ("V8",),
     ),
+    "asks no device for shared memory": (
+        "computed(launch.dynamic_smem_bytes) > self.room[device]",
+        "False",
+        ("Z1",),
+    ),
 }
 
 

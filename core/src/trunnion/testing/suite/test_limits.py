@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from trunnion.contract.spec import Capability
+from trunnion.contract.spec import Capability, Target
 from trunnion.errors import ArgumentError, DeviceRequirementError, TensorMapError
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.model.dtypes import dtype
@@ -22,7 +22,7 @@ from trunnion.sim.trace import AttributeSet
 from trunnion.testing.comparison import check_call, check_expected, check_given, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
-from trunnion.testing.machine import synthetic_image, untouched
+from trunnion.testing.machine import ARCHITECTURES, UNLIKE, synthetic_image, untouched
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
@@ -52,10 +52,11 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.strategies.described_maps import DescribedMap
 
-__all__ = ["check_beside_static_memory", "most_shared_memory"]
+__all__ = ["check_beside_static_memory", "check_greatest_constants", "most_shared_memory"]
 
 _DYNAMIC = frozenset({Capability.DYNAMIC_SHAPES})
 _ONES = (Const(1),) * 3
+_MOST_GRID = (2**31 - 1, 65535, 65535)
 
 
 @law("X1", given=lambda _: grids(), requires=_DYNAMIC)
@@ -120,9 +121,9 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
                 check_expected(harness, program, facts, (expected, observed), first=False)
 
 
-def _with_static_memory(program: KernelProgram, nbytes: int) -> DeviceImage:
-    """Return an image of a program whose kernels have so much static shared memory."""
-    image = synthetic_image(program)
+def _with_static_memory(program: KernelProgram, nbytes: int, device: int = 0) -> DeviceImage:
+    """Return an image for a device of a program whose kernels have so much static shared memory."""
+    image = synthetic_image(program, Target("cuda", ARCHITECTURES[device]))
     kernels = [
         SyntheticKernel(name=one.symbol, parameters=one.parameters, static_smem_bytes=nbytes)
         for one in image.kernels
@@ -133,34 +134,63 @@ def _with_static_memory(program: KernelProgram, nbytes: int) -> DeviceImage:
 def check_beside_static_memory(harness: Harness) -> None:
     """Require that shared memory which the program says is allowed beside a kernel's static one, and no byte more.
 
+    On each device it is that one's own: the build knows an architecture's, and a device may have less.
+
     Parameters
     ----------
     harness
         The backend.
     """
     static = 4096
-    room = most_shared_memory(harness, 0) - static
-    for nbytes in (room, room + 1):
-        launch = KernelLaunch("k", (), _ONES, _ONES, dynamic_smem_bytes=Const(nbytes))
-        program = KernelProgram("p", Signature(()), (CODE,), (launch,))
-        error, launched = _launched_beside(harness, program, static)
-        lacks = nbytes > room
-        good = isinstance(error, DeviceRequirementError) if lacks else error is None
-        harness.require(good, f"{nbytes} bytes beside {static} of {room + static}: raised {error!r}")
-        harness.require(launched == (not lacks), f"launched {launched} times")
+    for device in UNLIKE:
+        room = most_shared_memory(harness, device) - static
+        for nbytes in (room, room + 1):
+            launch = KernelLaunch("k", (), _ONES, _ONES, dynamic_smem_bytes=Const(nbytes))
+            program = KernelProgram("p", Signature(()), (CODE,), (launch,))
+            error, launched = _launched_beside(harness, program, static, device)
+            lacks = nbytes > room
+            good = isinstance(error, DeviceRequirementError) if lacks else error is None
+            told = f"{nbytes} bytes beside {static} of {room + static} of device {device}: raised {error!r}"
+            harness.require(good, told)
+            harness.require(launched == (not lacks), f"launched {launched} times")
 
 
 def _launched_beside(
-    harness: Harness, program: KernelProgram, static: int
+    harness: Harness, program: KernelProgram, static: int, device: int
 ) -> tuple[BaseException | None, int]:
     """Return what a program raises whose kernels have static memory, at its build or its call, and what it launches."""
     try:
-        artifact = harness.build(program, _with_static_memory(program, static))
+        artifact = harness.build(program, _with_static_memory(program, static, device))
     except DeviceRequirementError as error:
         return error, 0
     with closing(harness.reopen(program, artifact)) as loaded:
-        _, observed = harness.call(loaded, CallSpec(args=(), device=0))
+        _, observed = harness.call(loaded, CallSpec(args=(), device=device))
     return observed.error, len(observed.launches)
+
+
+def check_greatest_constants(harness: Harness) -> None:
+    """Require that the greatest grids and blocks that a program can say are launched; core refuses the next ones.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    """
+    for grid, block in (
+        (_MOST_GRID, _ONES),
+        (_ONES, (1024, 1, 1)),
+        (_ONES, (1, 1024, 1)),
+        (_ONES, (1, 16, 64)),
+    ):
+        launch = KernelLaunch("k", (), _constants(grid), _constants(block))
+        program = KernelProgram("p", Signature(()), (CODE,), (launch,))
+        with harness.loaded(program) as loaded:
+            check_call(harness, Scenario(program, CallSpec(args=(), device=0)), loaded)
+
+
+def _constants(extents: tuple[int | Const, ...]) -> tuple[Const, Const, Const]:
+    x, y, z = (one if isinstance(one, Const) else Const(one) for one in extents)
+    return x, y, z
 
 
 def _check_two_names(harness: Harness) -> None:

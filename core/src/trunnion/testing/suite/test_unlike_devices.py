@@ -36,7 +36,7 @@ from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.histories import history_programs
 from trunnion.testing.strategies.programs import CODE
-from trunnion.testing.suite.test_limits import check_beside_static_memory
+from trunnion.testing.suite.test_limits import check_beside_static_memory, check_greatest_constants
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -191,12 +191,16 @@ class _Machine:
 
 @law("Z1", given=_tours, ways=_UNLOADED)
 def unlike_devices(harness: Harness, tour: Tour) -> None:
-    """Each device has its own limits, whatever was learnt on another: it launches, or an error says what it lacks."""
+    """Each device has its own limits, whatever was learnt on another: it launches, or an error says what it lacks.
+
+    So it does where the program says all numbers, which takes no capability: the greatest launches, and shared memory.
+    """
     with ExitStack() as opened:
         machine = _Machine(harness, tour, opened)
         for visit in tour.visits:
             machine.visit(visit)
     harness.once(check_beside_static_memory)
+    harness.once(check_greatest_constants)
     if Capability.ACCESS_POLICY_WINDOW in harness.capabilities and "ptx" in harness.spec.accepts:
         harness.once(_check_longest_windows)
 
