@@ -108,6 +108,10 @@ class LoadedProgram(ABC):
     ) -> Any:
         """Launch with everything that a call can say.
 
+        What was written is no longer seen here, nor in `bind` and `preload`: `Convention` has made of it None, a list
+        or tuple of destinations, a plain int of 0 to 2**64 - 1 as the stream, and one of 32 signed bits as the device.
+        Whether there is such a stream or device, and whether it is the tensors' own, is still to be checked.
+
         Parameters
         ----------
         args
