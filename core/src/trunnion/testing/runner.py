@@ -215,7 +215,7 @@ def check(law: Law, harness: Harness, options: Options, told: Callable[[], None]
 
 
 def replay(backend: str, law_id: str, example: Any, *, way: str = "call", tier: str = "sim") -> None:
-    """Check a law on one example: what the report of a violation ends with.
+    """Check a law on one example, and print that it held: what the report of a violation ends with.
 
     Parameters
     ----------
@@ -236,3 +236,4 @@ def replay(backend: str, law_id: str, example: Any, *, way: str = "call", tier: 
         If the example breaks the law.
     """
     catalogue()[law_id].replay(harness_of(backend, tier=tier), example, way=way)
+    print(f"{law_id} held on this example")  # noqa: T201 - nothing else would tell whoever runs a printed program
