@@ -24,6 +24,7 @@ class Idle:
     made: Counter = field(default_factory=Counter)
     seen: list = field(default_factory=list)
     asked: set = field(default_factory=set)
+    enough: object = None
     name: str = "idle"
     machine: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tier="sim"))
 
@@ -118,6 +119,34 @@ def test_one_example_is_checked_again():
     law_of_numbers.replay(harness(), 500)
     with pytest.raises(LawViolation, match="501 is not small"):
         law_of_numbers.replay(harness(), 501)
+
+
+def test_an_example_is_told_with_what_breaks_the_law_alone():
+    @law("X8", given=lambda _: st.just((3, 1, 7, 8)), tier="any", parts=lambda all_: ((one,) for one in all_))
+    def few(law_id, values):
+        """Numbers are below seven."""
+        if max(values) > 6:
+            raise LawViolation(law_id, f"{max(values)} of {len(values)}")
+
+    with pytest.raises(LawViolation, match="X8: 7 of 1") as caught:
+        few.check(harness(), seed=1)
+    assert "example = (7,)\nreplay('idle', 'X8', example, way='call')" in caught.value.report
+
+
+def test_what_holds_alone_is_drawn_again_with_what_came_before():
+    left = [1, 1]  # hypothesis checks what it reports once more
+
+    @law("X9", given=lambda _: st.integers(0, 1000), tier="any", cost="pure")
+    def once_only(law_id, value):
+        """It fails twice."""
+        if left:
+            left.pop()
+            raise LawViolation(law_id, "red")
+
+    with pytest.raises(LawViolation, match="X9: red") as caught:
+        once_only.check(harness(), seed=1, shrink=False)
+    assert "Checked alone, the example held" in caught.value.report
+    assert "catalogue()['X9'].check(harness_of('idle'), seed=1, examples=100" in caught.value.report
 
 
 def test_the_digest_says_what_was_drawn():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from trunnion.testing import search
@@ -33,16 +35,86 @@ def test_the_smallest_example_is_kept(clock):
     assert found.found.example == "ab"
 
 
-def test_the_search_ends_some_seconds_after_the_first(clock):
+def found_at(clock, began, seconds):
+    """Return a search that began at one time, and found something so many seconds later."""
+    clock[0] = began
     found = searching()
-    clock[0] = 1000.0
+    clock[0] += seconds
     with pytest.raises(LawViolation):
         found.check("call", 1, fail)
-    clock[0] += 14.9
+    return found
+
+
+@pytest.mark.parametrize(("seconds", "more"), [(0, 15), (10, 5), (100, 2)])
+def test_the_search_ends_in_time_for_its_law(clock, seconds, more):
+    found = found_at(clock, 1000.0, seconds)
+    clock[0] += more - 0.1
     found.check("call", 2, lambda: None)
     clock[0] += 0.2
     with pytest.raises(SearchEndedError):
         found.check("call", 3, lambda: pytest.fail("was checked"))
+
+
+def test_it_ends_within_an_example_and_keeps_nothing_that_its_end_broke(clock):
+    found = found_at(clock, 1000.0, 0)
+
+    def long():
+        clock[0] += 20
+        try:
+            found.enough()
+        except SearchEndedError:
+            fail()  # as a foreign library does that swallows what a callback raises
+
+    with pytest.raises(LawViolation):
+        found.check("call", 0, long)
+    assert found.found.example == 1
+
+
+def test_it_ends_in_its_own_thread_alone(clock):
+    found = found_at(clock, 1000.0, 0)
+    clock[0] += 20
+    with ThreadPoolExecutor() as pool:
+        pool.submit(found.enough).result()
+    with pytest.raises(SearchEndedError):
+        found.enough()
+
+
+def test_while_nothing_is_found_no_time_is_too_long(clock):
+    found = searching()
+    clock[0] = 10_000.0
+    found.enough()
+    found.check("call", 1, found.enough)
+
+
+def raises_at(*wrong):
+    def check(value):
+        if value in wrong:
+            raise LawViolation("X1", f"{value}")
+
+    return check
+
+
+def test_of_what_was_found_the_first_part_that_breaks_the_law_is_told(clock):
+    search = found_at(clock, 0.0, 0)
+    whole = lambda: pytest.fail("a part was enough")  # noqa: E731 - the shortest
+    part = search.alone(search.found, (1, 2, 3), raises_at(2, 3), whole)
+    assert (part.example, part.error.message, part.repeats) == (2, "2", True)
+
+
+def test_what_was_found_is_checked_alone(clock):
+    search = found_at(clock, 0.0, 0)
+    assert search.alone(search.found, (1,), raises_at(), fail) == search.found
+    assert not search.alone(search.found, (), raises_at(), lambda: None).repeats
+
+
+def test_what_cannot_be_checked_alone_in_time_is_believed(clock):
+    search = found_at(clock, 0.0, 0)
+
+    def long(_=None):
+        clock[0] += 20
+        search.enough()
+
+    assert search.alone(search.found, (1, 2), long, long).repeats
 
 
 def test_equal_draws_have_equal_digests(clock):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -9,14 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
 
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.registry import default_registry
 from trunnion.sim.trace import Launched
+from trunnion.testing import runner, search
 from trunnion.testing.harness import Harness, Sabotage
-from trunnion.testing.laws import LawViolation, catalogue
+from trunnion.testing.laws import LawViolation, catalogue, law
 from trunnion.testing.machine import SimulatedMachine
+from trunnion.testing.saboteurs import SABOTEURS
 from trunnion.testing.search import Counterexample
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.violation_report import replay_program, violation_report
@@ -54,6 +58,7 @@ def test_the_program_shows_the_violation_again_and_only_on_that_backend(tmp_path
     assert "LawViolation: L9: launch 0: priority is (), expected (0,)" in done.stderr
     done = run(replay_program("L9", "nvrtc", found, AGAIN), tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stdout == "L9 held on this example\n"
 
 
 def test_what_no_text_makes_is_drawn_again(tmp_path):
@@ -113,3 +118,39 @@ def test_the_error_that_was_due_is_named(report):
     text = report(wrong, emitted=lambda plan: replace(plan, checks=()))
     assert "arrived:   kernel_0, grid (2, 1, 1)" in text
     assert "expected:  no launch\nerror due: ArgumentValueError: " in text
+
+
+@pytest.mark.parametrize("mistake", ["drop-checks", "first-to-blame", "swallow-refusals", "nameless-errors"])
+def test_of_many_mistakes_in_a_call_the_program_makes_the_one(simulator, monkeypatch, mistake):
+    monkeypatch.setattr(search, "_SHRINKING", 5.0)
+    monkeypatch.setattr(search, "_ALONE", 20.0)
+    spec = default_registry().backend("nvrtc")
+    harness = SABOTEURS[mistake].apply(Harness(spec=spec, machine=SimulatedMachine(simulator)))
+    with pytest.raises(LawViolation) as caught:
+        catalogue()["A1"].check(harness)
+    _, program = caught.value.report.split("This program shows it again:\n")
+    assert program.count("Breakage(") <= 2
+    monkeypatch.setattr(runner, "harness_of", lambda *_, **__: harness)
+    with pytest.raises(LawViolation) as again:
+        exec(program, {})
+    assert again.value.message == caught.value.message
+
+
+def test_a_search_ends_within_an_example_that_makes_many_calls(simulator, monkeypatch):
+    """Each look at the clock takes a second."""
+    monkeypatch.setattr(search, "monotonic", itertools.count().__next__)
+    spec, looks = default_registry().backend("nvrtc"), []
+    harness = Harness(spec=spec, machine=SimulatedMachine(simulator), sabotage=Sabotage(trace=_wider))
+
+    @law("X1", given=lambda _: st.just(scenario()))
+    def repeated(harness, example):
+        """Many calls are right."""
+        with harness.loaded(example.program) as loaded:
+            for _ in range(100):
+                _, observed = harness.call(loaded, example.call)
+                looks.append(observed)
+        harness.require(observed.launches[0].grid == (2, 1, 1), "it is wider")
+
+    with pytest.raises(LawViolation, match="it is wider"):
+        repeated.check(harness)
+    assert 100 < len(looks) < 150

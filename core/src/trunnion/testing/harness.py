@@ -53,6 +53,10 @@ def _same(value: _T) -> _T:
     return value
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sabotage:
     """Where a saboteur can reach in; by default nothing is changed."""
@@ -109,6 +113,9 @@ class Harness:
 
     thorough: bool = False
     """Whether everything is tried of which otherwise some is drawn."""
+
+    enough: Callable[[], None] = _nothing
+    """Called before each build and call: ends the search once a law is red and its time is over."""
 
     kept: Path | None = None
     """Where the objects of C++ launchers are kept that laws only use; None: nowhere. See `kept_launchers`."""
@@ -233,6 +240,7 @@ class Harness:
         TrunnionError
             Whatever the backend refuses with.
         """
+        self.enough()
         with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as staging:
             adapter = self.sabotage.adapter(self.adapter)
             built = adapter.build(self.source(program), image or self.machine.image(program), Path(staging))

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.capability import BACKEND_CAPABILITIES
-from trunnion.testing.search import Search, SearchEndedError
+from trunnion.testing.search import Search, SearchEndedError, assuming
 from trunnion.testing.ways import NEEDS, WAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hypothesis.strategies import SearchStrategy
 
@@ -107,6 +107,12 @@ class Law:
     None: a program that requires what is missing must be refused.
     """
 
+    parts: Callable[[Any], Iterable[Any]] | None = None
+    """Returns examples with less in them, the least first, for a law whose examples hold much that is asked apart.
+
+    The first that breaks the law too is reported in place of the whole. None: there are none.
+    """
+
     def seed(self, other: str | int | None = None) -> int:
         """Return what chooses the law's examples: a number of its own, or another one that follows from ``other``."""
         return zlib.crc32((self.id if other is None else f"{self.id} {other}").encode())
@@ -186,7 +192,8 @@ class Law:
         LawViolation
             If it breaks the law.
         """
-        _Run(self, harness).body(harness.under(self.id, way), example)
+        with assuming():
+            _Run(self, harness).body(harness.under(self.id, way), example)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +224,8 @@ class _Run:
         self.again = ""  # what `Law.check` is told to draw the same again
         self._until = Verdict(0, Counter())
         self._law, self._shrink = checked, shrink
-        self._harness = replace(harness, made=self.made, seen=[], asked=set())
         self._search = Search(told, lambda: tuple(self._harness.seen))
+        self._harness = replace(harness, made=self.made, seen=[], asked=set(), enough=self._search.enough)
         applies = checked.applies_to(harness)
         # What only the backend lacks no program requires, so no program can be refused for it.
         lacking = checked.requires - harness.capabilities
@@ -266,14 +273,28 @@ class _Run:
         except (Exception, SearchEndedError):
             if self._search.found is None:
                 raise
-            violation = self._violation(self._search.found)
+            violation = self._violation(self._alone(self._search.found))
             raise violation from violation.__cause__
 
-    def _check(self, way: str, example: Any) -> None:
+    def _alone(self, found: Counterexample) -> Counterexample:
+        """Return what breaks the law by itself: a part of what was found, if there is one."""
+        parts = (
+            ()
+            if self._law.parts is None or self.body is not self._law.body
+            else self._law.parts(found.example)
+        )
+        anew = replace(self._harness, asked=set())  # as whoever replays it has nothing asked before
+        part = functools.partial(self._run, self._harness, found.way)
+        return self._search.alone(found, parts, part, lambda: self._run(anew, found.way, found.example))
+
+    def _run(self, harness: Harness, way: str, example: Any) -> None:
         self._harness.seen.clear()
+        with _passing_over_what_is_there():
+            self.body(harness.under(self._law.id, way), example)
+
+    def _check(self, way: str, example: Any) -> None:
         try:
-            with _passing_over_what_is_there():
-                self.body(self._harness.under(self._law.id, way), example)
+            self._run(self._harness, way, example)
         except Exception:
             if self._search.found is None:
                 self._until = self.verdict()
@@ -324,6 +345,7 @@ def law(  # noqa: PLR0913 - one for each field that a law may have
     cost: str = "launcher",
     ways: tuple[str, ...] | None = None,
     undeclared: Callable[[Harness, Any], None] | None = None,
+    parts: Callable[[Any], Iterable[Any]] | None = None,
 ) -> Callable[[Callable[[Harness, Any], None]], Law]:
     """Return a decorator that makes a law of a function; the first paragraph of its docstring is the sentence.
 
@@ -343,6 +365,8 @@ def law(  # noqa: PLR0913 - one for each field that a law may have
         `Law.ways`; None: every way, and for a law that uses no driver the first one, since it makes no calls.
     undeclared
         `Law.undeclared`.
+    parts
+        `Law.parts`.
 
     Raises
     ------
@@ -366,6 +390,7 @@ def law(  # noqa: PLR0913 - one for each field that a law may have
             cost=cost,
             ways=(EVERY_WAY if tier != "any" else ONE_WAY) if ways is None else ways,
             undeclared=undeclared,
+            parts=parts,
         )
 
     return decorate

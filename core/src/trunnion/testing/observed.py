@@ -112,6 +112,7 @@ def observe(harness: Harness, launch: Callable[[], Any], *, given_out: list[Any]
     given_out
         The destinations that it was given.
     """
+    harness.enough()
     machine = harness.machine
     machine.clear_trace()
     result, caught = None, None

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["replay_program", "violation_report"]
 
+_ALONE_IT_HELD = (
+    "Checked alone, the example held: what came before has a part in it. This program draws all of it again:"
+)
 _MOST_VALUE, _MOST_REASONS, _MOST_LAUNCHES, _FRAMES = 40, 1000, 4, 6
 
 
@@ -52,11 +55,14 @@ def violation_report(
         told = traceback.format_exception(violation.__cause__, limit=-_FRAMES)
         lines.append("".join(told).rstrip())
     program = replay_program(law.id, backend, found, again, tier)
-    return "\n".join((*lines, "This program shows it again:", "", program))
+    shows = "This program shows it again:" if found.repeats else _ALONE_IT_HELD
+    return "\n".join((*lines, shows, "", program))
 
 
 def replay_program(law_id: str, backend: str, found: Counterexample, again: str, tier: str = "sim") -> str:
     """Return a Python program that checks a law on an example again, and ends in the same violation.
+
+    Where no short text makes the example, or it holds alone, the program draws what the law drew before it, too.
 
     Parameters
     ----------
@@ -70,7 +76,7 @@ def replay_program(law_id: str, backend: str, found: Counterexample, again: str,
         As in `violation_report`.
     """
     where = "" if tier == "sim" else f", tier={tier!r}"
-    written = example_text(found.example)
+    written = example_text(found.example) if found.repeats else None
     if written is None:
         return (
             "from trunnion.testing.laws import catalogue\n"

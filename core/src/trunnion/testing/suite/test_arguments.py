@@ -61,7 +61,17 @@ def _broken(harness: Harness) -> st.SearchStrategy[Any]:
     return programs(harness.capabilities).flatmap(lambda p: st.tuples(st.just(p), mistakes_of_each_kind(p)))
 
 
-@law("A1", tier="launch", given=_broken)
+def _with_one_mistake(
+    example: tuple[KernelProgram, tuple[Breakage, ...]],
+) -> Iterator[tuple[KernelProgram, tuple[Breakage, ...]]]:
+    """Yield the right call alone, and with each mistake."""
+    program, (right, *mistakes) = example
+    yield program, (right,)
+    for one in mistakes:
+        yield program, (right, one)
+
+
+@law("A1", tier="launch", given=_broken, parts=_with_one_mistake)
 def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breakage, ...]]) -> None:
     """A call with a wrong argument raises the typed error that names it, and neither allocates nor launches.
 
