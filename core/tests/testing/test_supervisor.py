@@ -12,7 +12,7 @@ from leak_reading.processes import children
 from trunnion.errors import BackendUnavailableError
 from trunnion.testing.laws import catalogue
 from trunnion.testing.runner import Options
-from trunnion.testing.supervisor import PATIENCE, supervised
+from trunnion.testing.supervisor import PATIENCE, _innermost, supervised
 
 FAULTY = Path(__file__).parents[1] / "faulty_backend"
 QUICK = Options(examples=2, shrink=False)
@@ -54,7 +54,26 @@ def test_a_law_that_does_not_go_on_hangs(monkeypatch):
     monkeypatch.setenv("TRUNNION_FAULTY_HANGS", "1")
     (hung,) = supervised("faulty", laws("L10"), QUICK, patience=1.0)
     assert hung.status == "hung"
-    assert hung.text == "hung in law L10: no example was done in 1 seconds"
+    first, *stacks = hung.text.splitlines()
+    assert first == "hung in law L10: no example was done in 1 seconds"
+    assert "trunnion_faulty.py" in hung.text
+    assert any(line.endswith(" in emit") for line in stacks)
+    assert stacks[-1] == "  …"
+
+
+def test_of_deep_stacks_the_inner_frames_are_told():
+    stack = "\n".join(
+        ["Thread 0x1 (most recent call first):", *(f'  File "{n}.py", line 1 in f' for n in range(90))]
+    )
+    told = _innermost("\n\n".join([stack] * 9)).splitlines()
+    assert told[:3] == [
+        "Thread 0x1 (most recent call first):",
+        '  File "0.py", line 1 in f',
+        '  File "1.py", line 1 in f',
+    ]
+    assert len(told) == 6 * 17
+    assert told[16] == "  …"
+    assert _innermost("") == ""
 
 
 def test_equal_seeds_draw_the_same_in_every_process_and_others_do_not():

@@ -9,9 +9,15 @@ from trunnion.testing import worker
 from trunnion.testing.runner import harness_of
 
 
+def leave_faults(monkeypatch):
+    """Let the worker, which runs in this process, change nothing of how this one tells of faults."""
+    monkeypatch.setattr(worker.faulthandler, "enable", lambda: None)
+    monkeypatch.setattr(worker.faulthandler, "register", lambda *_, **__: None)
+
+
 def test_it_tells_of_each_step(monkeypatch, simulator):
     reading, writing = os.pipe()
-    monkeypatch.setattr(worker.faulthandler, "enable", lambda: None)
+    leave_faults(monkeypatch)
     assert worker.main("nvrtc", "S4", '{"examples": 3}', str(writing)) == 0
     os.close(writing)
     with os.fdopen(reading) as pipe:
@@ -24,7 +30,7 @@ def test_it_tells_of_each_step(monkeypatch, simulator):
 
 def test_a_backend_that_is_not_there_is_told(monkeypatch):
     reading, writing = os.pipe()
-    monkeypatch.setattr(worker.faulthandler, "enable", lambda: None)
+    leave_faults(monkeypatch)
     assert worker.main("nowhere", "S4", "{}", str(writing)) == 1
     os.close(writing)
     with os.fdopen(reading) as pipe:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from trunnion.errors import BackendUnavailableError
 from trunnion.messages import signal_name
 from trunnion.testing.report import LawReport
+from trunnion.testing.worker import STACK_SIGNAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +33,12 @@ PATIENCE: Final = 300.0
 """Seconds without a word after which a process hangs; it says one after each example."""
 
 _TICK = 0.5  # seconds between two looks whether the process still runs
+_LOOK, _LOOKS = (
+    0.2,
+    25,
+)  # seconds between two looks at what a process that hangs says, and how many at the most
 _WORDS = 1500
+_FRAMES, _THREADS = 16, 6  # of a hang: lines for each thread, innermost first, and threads
 
 
 def supervised(
@@ -137,6 +143,19 @@ class _Worker:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def _ask_for_stacks(self, said: int) -> None:
+        """Have a process that hangs say where each thread is, if it still can, and wait until it has."""
+        if STACK_SIGNAL is None:
+            return
+        self._process.send_signal(STACK_SIGNAL)
+        last = said
+        for _ in range(_LOOKS):
+            time.sleep(_LOOK)
+            now = os.fstat(self._words.fileno()).st_size
+            if said < now == last:
+                return
+            last = now
+
     def reports(self, patience: float) -> Iterator[LawReport]:
         """Yield what becomes of each law, until the process ends.
 
@@ -157,6 +176,9 @@ class _Worker:
         if done == len(self._laws) or self._over.is_set():
             return
         ended = self._process.poll()
+        said = os.fstat(self._words.fileno()).st_size
+        if running and ended is None:
+            self._ask_for_stacks(said)
         self._end()
         if not running and done:  # between two laws, which is nobody's fault
             return
@@ -172,7 +194,7 @@ class _Worker:
             id=running,
             status="hung" if ended is None else "crashed",
             seconds=round(time.monotonic() - start, 2),
-            text=f"{what}\n{self._said()}".strip(),
+            text="\n".join(filter(None, (what, self._said(said), _innermost(self._words_from(said))))),
         )
 
     def _messages(self, patience: float) -> Iterator[dict[str, Any]]:
@@ -194,10 +216,26 @@ class _Worker:
             if self._over.is_set():
                 return
 
-    def _said(self) -> str:
+    def _said(self, end: int = -1) -> str:
+        """Return what the process said, up to a byte, without its midst if it is long."""
         self._words.seek(0)
-        text = self._words.read().decode("utf-8", "replace").strip()
+        text = self._words.read(end).decode("utf-8", "replace").strip()
         return text if len(text) <= 2 * _WORDS else f"{text[:_WORDS]}\n…\n{text[-_WORDS:]}"
+
+    def _words_from(self, start: int) -> str:
+        self._words.seek(start)
+        return self._words.read().decode("utf-8", "replace")
+
+
+def _innermost(stacks: str) -> str:
+    """Return what faulthandler says of threads without the outer frames, and of many threads the last ones alone.
+
+    The very last is the main thread.
+    """
+    threads = [one.splitlines() for one in stacks.strip().split("\n\n")][-_THREADS:]
+    return "\n".join(
+        line for lines in threads for line in (*lines[:_FRAMES], *(["  …"] if len(lines) > _FRAMES else []))
+    )
 
 
 def _status(status: int) -> str:

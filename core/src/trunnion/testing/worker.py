@@ -10,6 +10,7 @@ import dataclasses
 import faulthandler
 import json
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.laws import Law
 
-__all__ = ["law_report", "main"]
+__all__ = ["STACK_SIGNAL", "law_report", "main"]
+
+STACK_SIGNAL: signal.Signals | None = getattr(signal, "SIGUSR1", None)
+"""Has a process that checks laws write the stacks of all its threads to the standard error; None: no signal can."""
 
 
 def main(backend: str, laws: str, options: str, pipe: str) -> int:
@@ -42,6 +46,8 @@ def main(backend: str, laws: str, options: str, pipe: str) -> int:
         The number of the file that is written to.
     """
     faulthandler.enable()  # where it crashed is written to the standard error
+    if STACK_SIGNAL is not None:  # and where it hangs, to whoever asks
+        faulthandler.register(STACK_SIGNAL, 2, all_threads=True)
     os.set_inheritable(int(pipe), False)
     chosen = Options(**json.loads(options))
 
