@@ -33,6 +33,7 @@ class Idle:
     made: Counter[str] = field(default_factory=Counter)
     seen: list[Any] = field(default_factory=list)
     asked: set[Any] = field(default_factory=set)
+    thorough: bool = False
     enough: Any = None
     name: str = "idle"
     machine: Any = field(default_factory=lambda: SimpleNamespace(tier="sim"))

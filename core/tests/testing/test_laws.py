@@ -24,6 +24,7 @@ class Idle:
     made: Counter = field(default_factory=Counter)
     seen: list = field(default_factory=list)
     asked: set = field(default_factory=set)
+    thorough: bool = False
     enough: object = None
     name: str = "idle"
     machine: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tier="sim"))
