@@ -283,7 +283,7 @@ class _Run:
             if self._law.parts is None or self.body is not self._law.body
             else self._law.parts(found.example)
         )
-        anew = replace(self._harness, asked=set())  # as whoever replays it has nothing asked before
+        anew = replace(self._harness, asked=set(), thorough=False)  # as `Law.replay` has it
         part = functools.partial(self._run, self._harness, found.way)
         return self._search.alone(found, parts, part, lambda: self._run(anew, found.way, found.example))
 
