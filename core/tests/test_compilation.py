@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import trunnion
-from trunnion import compilation
+from trunnion import built_program, compilation, registry
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.fitting import key_input
 from trunnion.artifacts.location import VARIABLE
@@ -21,7 +21,7 @@ from trunnion.artifacts.manifest import MAX_MANIFEST_BYTES
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
 from trunnion.contract.compiler import DeviceCompiler
-from trunnion.contract.spec import CompilerSpec, Target
+from trunnion.contract.spec import CONTRACT_VERSION, CompilerSpec, Target
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -84,6 +84,7 @@ def one_kernel(**said: Any) -> KernelProgram:
 PROGRAM = one_kernel()
 BACKEND = default_registry().backend("nvrtc")
 WRAPPER = load_part(BACKEND, BACKEND.load_wrapper)
+ADAPTER = load_part(BACKEND, BACKEND.load_adapter)
 
 
 class Counting(WRAPPER):
@@ -97,6 +98,13 @@ class Counting(WRAPPER):
         type(self).written += 1
         made = super().emit(plan)
         return replace(made, text=made.text + self.added, emitter=self.version)
+
+
+class Updated(ADAPTER):
+    """Builds what its class does, by other tools."""
+
+    def fingerprint_for(self, target_kind: str) -> str:
+        return super().fingerprint_for(target_kind) + ", later"
 
 
 @pytest.fixture
@@ -114,13 +122,22 @@ def wrapper() -> type[Counting]:
     return type("Wrapper", (Counting,), {})
 
 
-def plugins_of(compiler: type[Surrounded], wrapper: type[Counting], **said: Any) -> Registry:
+def plugins_of(
+    compiler: type[Surrounded],
+    wrapper: type[Counting],
+    *,
+    compiler_name: str = "acme",
+    contract_version: int = CONTRACT_VERSION,
+    **said: Any,
+) -> Registry:
     plugins = Registry(())
-    plugins.register(replace(BACKEND, load_wrapper=lambda: wrapper, **said))
+    plugins.register(
+        replace(BACKEND, load_wrapper=lambda: wrapper, contract_version=contract_version, **said)
+    )
     plugins.register(
         CompilerSpec(
-            name="acme",
-            contract_version=3,
+            name=compiler_name,
+            contract_version=contract_version,
             languages=("acme",),
             targets=("cuda",),
             produces=("cubin",),
@@ -154,6 +171,57 @@ def kept(store: ArtifactStore) -> int:
 def test_what_stays_as_it_is_is_compiled_once(compile_in, compiler, store) -> None:
     assert compile_in().digest == compile_in().digest
     assert (compiler.compiled, kept(store)) == (1, 1)
+
+
+def asking(**said: Any) -> dict[str, Any]:
+    return {"options": {"acme": said}}
+
+
+@pytest.mark.parametrize(
+    ("said", "otherwise"),
+    [
+        (asking(level=1), asking(level=2)),
+        (asking(level=1), asking(speed=1)),
+        (asking(level=1), asking(level=True)),
+        (asking(level=1), asking(level="1")),
+        (asking(levels=[1, 2]), asking(levels=[2, 1])),
+        (asking(level={"of": 1}), asking(level={"of": 2})),
+        (asking(level=1), {}),
+        ({"target": "sm_80"}, {"target": "sm_90"}),
+        ({"program": one_kernel()}, {"program": one_kernel(dynamic_smem_bytes=64)}),
+    ],
+)
+def test_what_is_asked_for_otherwise_is_another_one(compile_in, compiler, said, otherwise) -> None:
+    """And each is found again."""
+    keys = [compile_in(**one).manifest.key for one in (said, otherwise, said, otherwise)]
+    assert len({*keys}) == 2
+    assert compiler.compiled == 2
+
+
+@pytest.mark.parametrize(("member", "value"), [("header", "two"), ("version", "2")])
+def test_what_is_compiled_with_something_else_is_another_one(compile_in, compiler, member, value) -> None:
+    """A header of the same name, a compiler of the same name."""
+    first = compile_in()
+    setattr(compiler, member, value)
+    assert compile_in().manifest.key != first.manifest.key
+    assert compiler.compiled == 2
+
+
+@pytest.mark.parametrize("what", ["backend", "compiler", "contract"])
+def test_what_other_plugins_built_is_another_one(compile_in, compiler, wrapper, monkeypatch, what) -> None:
+    """A backend of another version, a compiler of another name, and both for another version of what they speak."""
+    first = compile_in()
+    match what:
+        case "backend":
+            others = plugins_of(compiler, wrapper, load_adapter=lambda: Updated)
+        case "compiler":
+            others = plugins_of(compiler, wrapper, compiler_name="other")
+        case _:
+            for module in (registry, built_program):
+                monkeypatch.setattr(module, "CONTRACT_VERSION", CONTRACT_VERSION + 1)
+            others = plugins_of(compiler, wrapper, contract_version=CONTRACT_VERSION + 1)
+    assert compile_in(registry=others).manifest.key != first.manifest.key
+    assert compiler.compiled == 2
 
 
 @pytest.mark.parametrize("said", [{"program": one_kernel(dynamic_smem_bytes=64)}, {"target": "sm_80"}])
