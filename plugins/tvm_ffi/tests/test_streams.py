@@ -10,6 +10,7 @@ import threading
 import pytest
 import torch
 import tvm_ffi
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from trunnion import errors, symbols
 from trunnion.dlpack import CPU, CUDA, Device, Tensor, address_in
@@ -260,6 +261,23 @@ def test_an_output_is_filled_on_its_device(function, simulator, on, producer):
     zero = simulator.tensor(torch.zeros((), dtype=torch.float64))
     with pytest.raises(errors.ArgumentTypeError, match="filled"):
         function("nothing", scalar)(on(0), out=producer(zero), stream=0)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_output_is_filled_on_the_stream_of_its_call(function, simulator, on, named):
+    """Else the fill may come behind what the function writes."""
+    filled = function("nothing", Signature((X,), (TensorParam("y", "float32", (N,), fill=1.5),)))
+    current, side, x, seen = simulator.new_stream(1), simulator.new_stream(1), on(1), []
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(self, called, types, args=(), kwargs=None):
+            if called is torch.ops.aten.fill_.Scalar:
+                seen.append(simulator.runtime.current_stream(1))
+            return called(*args, **kwargs or {})
+
+    with simulator.stream(current, 1), Seeing():
+        filled(x, **({"stream": side} if named else {}))
+    assert {*seen} == {side if named else current}
 
 
 def test_a_fork_ends_what_used_a_device(function, simulator, on):
