@@ -47,6 +47,15 @@ void poke(const float* x, float* there, int64_t n, const trunnion_block_t*) {
   for (int64_t i = 0; i < n; ++i) there[i] = 10 * there[i] + x[i];
 }
 
+// The same, and there is a result, which need not be read.
+void poke_and_give(const float* x, float* there, float* y, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) y[i] = there[i] = 10 * there[i] + x[i];
+}
+
+void add_and_give(const float* x, float* total, float* y, float* z, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) z[i] = 2 * (y[i] = total[i] += x[i]);
+}
+
 void add_into(const float* x, float* total, int64_t n, const trunnion_block_t*) {
   for (int64_t i = 0; i < n; ++i) total[i] += x[i];
 }
@@ -79,10 +88,10 @@ def _square():
     return p.build()
 
 
-def _twice():
+def _twice(x="x"):
     (n,) = symbols("n")
     p = ProgramBuilder("twice", DeviceCode("c++", CODE))
-    x, g = p.input("x", "float64", (n,)), p.input("grad_y", "float64", (n,))
+    x, g = p.input(x, "float64", (n,)), p.input("grad_y", "float64", (n,))
     d = p.output("grad_x", "float64", (n,))
     p.launch("twice", args=(x, g, d, n), grid=1, block=1)
     return p.build()
@@ -118,6 +127,23 @@ def _poke():
     return p.build()
 
 
+def _poke_and_give():
+    (n,) = symbols("n")
+    p = ProgramBuilder("poke_and_give", DeviceCode("c++", CODE))
+    x, there, y = p.input("x", "float32", (n,)), p.pointer("there"), p.output("y", "float32", (n,))
+    p.launch("poke_and_give", args=(x, there, y, n), grid=1, block=1)
+    return p.build()
+
+
+def _add_and_give():
+    (n,) = symbols("n")
+    p = ProgramBuilder("add_and_give", DeviceCode("c++", CODE))
+    x, total = p.input("x", "float32", (n,)), p.input("total", "float32", (n,), access="read_write")
+    y, z = (p.output(name, "float32", (n,)) for name in "yz")
+    p.launch("add_and_give", args=(x, total, y, z, n), grid=1, block=1)
+    return p.build()
+
+
 def _clamp():
     (n,) = symbols("n")
     p = ProgramBuilder("clamp", DeviceCode("c++", CODE))
@@ -129,14 +155,17 @@ def _clamp():
 
 
 PROGRAMS = {
+    "add_and_give": _add_and_give,
     "add_into": _add_into,
     "clamp": _clamp,
     "gradient_of_scale": lambda: _scaling("grad_y", "grad_x"),
     "poke": _poke,
+    "poke_and_give": _poke_and_give,
     "rows": _rows,
     "scale": _scaling,
     "square": _square,
     "twice": _twice,
+    "twice_of_result": lambda: _twice("y"),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -25,6 +27,33 @@ def test_a_program_whose_names_say_what_it_takes_is_a_gradient(square):
     assert not square(x.detach()).requires_grad
     y.sum().backward()  # whose gradient has stride 0
     assert torch.allclose(x.grad, 2 * x)
+
+
+def test_what_is_changed_before_its_gradient_is_taken_is_noticed(square):
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    y = square(x)
+    with torch.no_grad():
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_a_result_that_its_gradient_takes_is_kept_by_nobody_else(compiled, name, lib):
+    """It and what keeps it for its gradient would keep each other, and their memory, until Python collects."""
+    op = trunnion.torch_op(compiled("square"), name, backward=compiled("twice_of_result"), lib=lib)
+    x = torch.full((3,), 2.0, dtype=torch.float64, requires_grad=True)
+    y = op(x)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    assert gradient.tolist() == [8.0] * 3
+    gc.collect()
+    gc.disable()
+    try:
+        y = op(x)
+        keeper = weakref.ref(y.grad_fn)
+        del y
+        assert keeper() is None
+    finally:
+        gc.enable()
 
 
 def test_numbers_reach_it_and_what_has_no_gradient_gets_none(compiled, name, lib):

@@ -100,6 +100,34 @@ def test_what_it_writes_into_is_known(compiled, name, lib):
         op(x, torch.zeros(4))
 
 
+@pytest.mark.parametrize("cpp", [False, True])
+def test_what_it_writes_into_beside_its_results_is_counted_in_each_overload(compiled, name, cpp):
+    op = trunnion.torch_op(compiled("add_and_give"), name, cpp=cpp)
+    x, total, y, z = torch.ones(4), torch.zeros(4), torch.zeros(4), torch.zeros(4)
+    assert [one.tolist() for one in op(x, total)] == [[1.0] * 4, [2.0] * 4]
+    assert (total._version, x._version) == (1, 0)
+    op.out(x, total, y=y, z=z)
+    assert [one.tolist() for one in (total, y, z)] == [[2.0] * 4, [2.0] * 4, [4.0] * 4]
+    assert [one._version for one in (x, total, y, z)] == [0, 2, 1, 1]
+
+
+@pytest.mark.parametrize("overload", ["default", "out"])
+@pytest.mark.parametrize("cpp", [False, True])
+def test_what_it_writes_while_no_gradient_is_recorded_is_counted_as_well(compiled, name, cpp, overload):
+    """As an optimizer's step writes: what was saved before, it changes all the same."""
+    if overload == "default":
+        op, saved = trunnion.torch_op(compiled("add_into"), name, cpp=cpp), torch.zeros(4)
+        write = partial(op, torch.ones(4), saved)
+    else:
+        op, saved = trunnion.torch_op(compiled("scale"), name, cpp=cpp), torch.zeros(4).double()
+        write = partial(op.out, torch.ones(4).double(), 3.0, out=saved)
+    product = (saved * torch.ones_like(saved, requires_grad=True)).sum()
+    with torch.no_grad():
+        write()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+
+
 def test_out_is_an_overload_that_returns_nothing_and_is_made_functional(compiled, name, lib):
     op = trunnion.torch_op(compiled("scale"), name, lib=lib)
     x, y = torch.ones(4).double(), torch.zeros(4).double()
@@ -301,6 +329,22 @@ def test_what_takes_an_address_is_called_as_often_as_it_is_written_and_in_that_o
     assert model(torch.ones(4)).tolist() == [2.0] * 4
     assert memory.tolist() == [121.0] * 4
     opcheck(op.default, (torch.ones(4), there))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_what_takes_an_address_is_called_though_nobody_reads_its_result(compiled, name, lib, backend):
+    op, memory = trunnion.torch_op(compiled("poke_and_give"), name, lib=lib), torch.zeros(4)
+    there = memory.data_ptr()
+
+    @torch.compile(fullgraph=True, dynamic=True, backend=backend)
+    def model(x):
+        op(x, there)
+        op(x + 1, there)
+        return x * 2
+
+    assert model(torch.ones(4)).tolist() == [2.0] * 4
+    assert memory.tolist() == [12.0] * 4
 
 
 def test_defaults_are_given_to_the_program(compiled, name, lib):
