@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from trunnion import turns as turns_module
 from trunnion.errors import LifecycleError
 from trunnion.testing.forked import told_by_a_child
 from trunnion.turns import Turns, kept_property
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -101,6 +103,57 @@ def test_threads_that_wait_for_each_other_are_told() -> None:
     assert refused
     assert all("by another thread, which waits for this one" in one for one in refused)
     assert [taken(turns) for turns in all_turns] == ["taken"] * 3
+
+
+class _MovedClock:
+    """A clock on which every pause takes ten seconds."""
+
+    def __init__(self, meanwhile: Callable[[float], None]) -> None:
+        self.now = 0.0
+        self._meanwhile = meanwhile
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert 0 < seconds < 1
+        self.now += 10
+        self._meanwhile(self.now)
+
+
+@pytest.mark.parametrize(("over", "said"), [(590, "taken"), (None, "for more than 600 s; call again later")])
+def test_another_thread_is_waited_for_ten_minutes_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch, over: float | None, said: str
+) -> None:
+    turns, leave, left = Turns("it is being made"), threading.Event(), threading.Event()
+    inside = threading.Event()
+
+    def hold() -> None:
+        with turns.turn():
+            inside.set()
+            assert leave.wait(60)
+        left.set()
+
+    def meanwhile(now: float) -> None:
+        assert now < 700
+        if over is not None and now >= over:
+            leave.set()
+            assert left.wait(60)
+
+    clock = _MovedClock(meanwhile)
+    monkeypatch.setattr(turns_module, "time", clock)
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(hold)
+        assert inside.wait(60)
+        try:
+            got = taken(turns)
+        except LifecycleError as error:
+            got = str(error)
+        leave.set()
+        held.result(60)
+    assert got.endswith(said)
+    assert clock.now == (over or 610)
+    assert taken(turns) == "taken"
 
 
 def test_who_imports_a_module_for_which_the_turns_thread_waits_is_told(
