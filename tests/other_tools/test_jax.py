@@ -122,6 +122,17 @@ def test_a_number_travels_as_a_double():
     assert called("mix")(jnp.ones(1, jnp.float32), third, None)[0] == jnp.float32(third)
 
 
+def test_no_bit_of_a_double_is_lost_on_the_way(wide):
+    code = """#include <trunnion/block.h>
+    void add(const double* x, double k, double* y, const trunnion_block_t*) { *y = *x + k; }"""
+    p = ProgramBuilder("add", DeviceCode("c++", code))
+    x, k = p.input("x", "float64", (1,)), p.scalar("k", "float64")
+    p.launch("add", args=(x, k, p.output("y", "float64", (1,))), grid=1, block=1)
+    function, zero = trunnion.jax_call(trunnion.compile(p.build())), jnp.zeros(1, jnp.float64)
+    for value in (1 / 3, 1 + 2**-52, 1e300):  # none so small that XLA has the processor flush it
+        assert float(function(zero, value)[0]) == value
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
