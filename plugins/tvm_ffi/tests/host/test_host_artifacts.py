@@ -189,6 +189,19 @@ def test_a_program_is_never_one_of_other_headers(tmp_path: Path, monkeypatch: py
     assert value() == 1
 
 
+@pytest.mark.parametrize("edited", ["trunnion_glue.hpp", "trunnion/block.h"])
+def test_what_kernels_include_of_ours_is_part_of_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str
+) -> None:
+    def key() -> str:
+        return trunnion.compile(filling(tmp_path), cache=tmp_path / "cache").artifact.manifest.key
+
+    before, own = key(), host_compiler._own_headers()
+    assert key() == before
+    monkeypatch.setattr(host_compiler, "_own_headers", lambda: {**own, edited: own[edited] + b"\n"})
+    assert key() != before
+
+
 def test_a_program_from_the_cache_takes_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
