@@ -227,15 +227,13 @@ def _quick_allocation(runtime: Runtime) -> Any:
     return _Runtime(runtime, allocate=allocate)
 
 
-_STAYED: list[Any] = []
-"""What was entered and is never left; whoever drops it leaves it."""
-
-
 def _staying_allocation(runtime: Runtime) -> Any:
+    stayed: list[Any] = []  # what was entered and is never left; whoever drops it leaves it
+
     def allocate(shape: tuple[int, ...], kind: Any, device: int, stream: int) -> Any:
         if stream != runtime.current_stream(device):
-            _STAYED.append(runtime.on_stream(device, stream))
-            _STAYED[-1].__enter__()
+            stayed.append(runtime.on_stream(device, stream))
+            stayed[-1].__enter__()
         return runtime.allocate(shape, kind, device, stream)
 
     return _Runtime(runtime, allocate=allocate)
