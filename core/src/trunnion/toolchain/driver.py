@@ -94,8 +94,8 @@ def _findings(answer: dict[str, object], cuda: tuple[int, int] | None, module: s
     failure = str(answer.get("failure") or f"cuDriverGetVersion failed with status {answer.get('status')}")
     if "cannot open shared object file" in failure and not module:
         summary = (
-            "there is no NVIDIA driver: programs for the CPU run here; those for CUDA can be built, and run on the "
-            "simulated driver alone"
+            "there is no NVIDIA driver: programs for the CPU run here, where a backend launches on it; those for CUDA "
+            "can be built, and run on the simulated driver alone"
         )
         advice = "run those with: trunnion run --simulate (it takes a C compiler and torch)"
         return (Finding(Severity.INFO, "no-driver", summary, advice),)
