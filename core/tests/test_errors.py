@@ -197,14 +197,16 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
             SAMPLES[15],
             (
                 "kernel 'gemm<128>', parameter 3: the program passes int64, the compiled kernel takes int32; "
-                "correct the launch's args (an expression is int64 unless cast, a plain number too: const(8, 'int32')) or the declaration"
+                "correct the launch's args (an expression is int64 unless cast, a number too: "
+                "const(8, 'int32')) or the declaration"
             ),
         ),
         (
             ParameterMismatchError("k", -1, "2 arguments", "3 parameters"),
             (
                 "kernel 'k', its parameters: the program passes 2 arguments, the compiled kernel takes 3 parameters; "
-                "correct the launch's args (an expression is int64 unless cast, a plain number too: const(8, 'int32')) or the declaration"
+                "correct the launch's args (an expression is int64 unless cast, a number too: "
+                "const(8, 'int32')) or the declaration"
             ),
         ),
         (SAMPLES[16], "cuLaunchKernelEx failed with CUDA_ERROR_INVALID_VALUE (1): a parameter is wrong"),

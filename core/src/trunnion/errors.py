@@ -381,7 +381,10 @@ class ParameterMismatchError(TrunnionError, ValueError):
     def _text(self) -> str:
         what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"
         head = f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}"
-        advice = "correct the launch's args (an expression is int64 unless cast, a plain number too: const(8, 'int32')) or the declaration"
+        advice = (
+            "correct the launch's args (an expression is int64 unless cast, a number too: "
+            "const(8, 'int32')) or the declaration"
+        )
         return f"{head}, the compiled kernel takes {self.actual}; {advice}"
 
 
