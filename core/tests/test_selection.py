@@ -131,6 +131,14 @@ def test_a_refusal_names_only_what_is_missing():
     ]
 
 
+def test_a_backend_that_no_compiler_serves_either_does_not_hide_that_one_is_missing():
+    plugins = registry(backend("able", DYNAMIC), backend("bare"), compiler())
+    with pytest.raises(UnsupportedFeatureError, match="install a device compiler for it") as caught:
+        choose(program(language="c++"), plugins)
+    assert caught.value.features == ("this program",)
+    assert "bare: does not support dynamic_shapes" in str(caught.value)
+
+
 def test_capabilities_of_two_kinds_of_target_are_not_added_up():
     spec = BackendSpec(
         name="split",

@@ -210,7 +210,8 @@ def _refusal(
     kinds = reached or ({kind} if kind is not None else spec.targets)
     missing = _missing(spec, plan, kinds)
     if missing:
-        return _Refusal(spec.name, f"does not support {', '.join(sorted(missing))}", missing)
+        reason = f"does not support {', '.join(sorted(missing))}"
+        return _Refusal(spec.name, reason, missing, out_of_reach=not reached)
     problem = probe(spec).problem(kinds)
     if problem:
         return _Refusal(spec.name, problem, unusable=True)
