@@ -293,6 +293,10 @@ def test_memory_that_a_capture_forbids_is_a_capture_error() -> None:
         with pytest.raises(CaptureError, match="out="):
             runtime.allocate((2,), torch.float32, 0, recorder.captured)
 
+    recorder.cuda.is_current_stream_capturing = refuse
+    with pytest.raises(RuntimeError, match="not permitted"):
+        runtime.allocate((2,), torch.float32, 0, 7)
+
     def run_out(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 

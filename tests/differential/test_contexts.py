@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from trunnion.errors import TrunnionError
+from trunnion.errors import CaptureError, TrunnionError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.program import DeviceCode
 from trunnion.sim.abi import Limit
 from trunnion.sim.objects import Library
-from trunnion.sim.status import Status
-from trunnion.sim.trace import Launched
+from trunnion.sim.status import Refusal, Status
+from trunnion.sim.trace import Launched, LibraryUnloaded
 from trunnion.sim.variables import variable_on
 from trunnion.testing.strategies import TensorSpec
 
@@ -174,3 +174,23 @@ def test_a_bound_launch_looks_where_it_is_made(every_backend, contexts):
             assert caught.value.refusal == "stream-context", harness
             with contexts.current("green"):
                 bound()
+
+
+def test_a_capture_that_forbids_one_wait_keeps_the_image_whatever_the_other_says(
+    simulator, every_backend, contexts
+):
+    with every_backend.loaded(plain()) as pair:
+        for harness, loaded in pair.loaded:
+            loaded.call(harness.arguments(X))
+            statuses = [Status.STREAM_CAPTURE_UNSUPPORTED, Status.UNKNOWN]
+
+            def refuse(proceed, *arguments, statuses=statuses):
+                raise Refusal(statuses.pop(0), "planted")
+
+            before = sum(isinstance(one, LibraryUnloaded) for one in simulator.trace)
+            with contexts.current("made"), simulator.intercept("cuCtxSynchronize", refuse):
+                with pytest.raises(CaptureError):
+                    loaded.close()
+            assert not statuses, harness
+            after = sum(isinstance(one, LibraryUnloaded) for one in simulator.trace)
+            assert after == before, harness

@@ -183,8 +183,13 @@ class TorchRuntime(HelpedRuntime):
         cuda: Any = self._torch.cuda  # without annotations
         if not cuda.is_initialized():
             return False
-        with cuda.stream(self._stream(device, stream)):
-            return bool(cuda.is_current_stream_capturing())
+        try:
+            with cuda.stream(self._stream(device, stream)):
+                return bool(cuda.is_current_stream_capturing())
+        except (
+            RuntimeError
+        ):  # another stream's capture, on which the legacy one would wait; or a device that failed
+            return False
 
     def _stream(self, device: int, stream: int) -> Any:
         cuda: Any = self._torch.cuda  # without annotations

@@ -115,7 +115,8 @@ def test_waiting_is_traced(library, simulator):
     library.ok("cuStreamSynchronize", stream)
     library.ok("cuCtxSynchronize")
     library.ok("cuStreamQuery", stream)
-    assert simulator.trace[-2:] == (Synchronized(0, stream), Synchronized(0, None))
+    primary = simulator.state.contexts[0].handle
+    assert simulator.trace[-2:] == (Synchronized(0, stream, primary), Synchronized(0, None, primary))
 
 
 def test_events(library, simulator):

@@ -34,6 +34,8 @@ HANDLES = {
     "CUgraph",
     "CUgraphExec",
     "CUgraphNode",
+    "CUdevResourceDesc",
+    "CUgreenCtx",
 }
 # Renamed in the bindings: the name under which cuGetProcAddress finds what they declare.
 RENAMED = {"cuGraphInstantiate": "cuGraphInstantiateWithFlags"}

@@ -173,14 +173,16 @@ class Captures:
             raise Refusal(Status.CAPTURED_EVENT, reason)
 
     def check_context(self, context: Context, what: str) -> None:
-        """Refuse to wait for a context in which a stream captures; that invalidates the captures.
+        """Refuse to wait for a context in which, or in a green one of it, a stream captures; the captures are invalid then.
 
         Raises
         ------
         Refusal
             ``CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED``.
         """
-        held = [c for c in self._active if any(member.context is context for member in c.frontiers)]
+        held = [
+            c for c in self._active if any(context in (one.context, one.context.home) for one in c.frontiers)
+        ]
         if held:
             reason = f"{what} while a stream of the context is capturing"
             self._invalidate(held, reason)

@@ -69,6 +69,7 @@ def _context(call: Call, handle: int) -> Context:
 def _create(call: Call, result: int | None, flags: int, ordinal: int) -> None:
     if flags:
         raise Refusal(Status.NOT_SUPPORTED, f"flags are {flags:#x}, 0 is simulated")
+    put(ctypes.c_void_p, result, 0, "pctx")
     context = call.state.make_context(call.state.device(ordinal))
     put(ctypes.c_void_p, result, context.handle, "pctx")
     call.state.stack().append(context)
@@ -107,6 +108,7 @@ def _green_create(call: Call, result: int | None, descriptor: int | None, ordina
         reason = f"desc is {descriptor or 0:#x} and flags are {flags}; not null and {_GREEN_DEFAULT_STREAM} are allowed"
         raise Refusal(Status.INVALID_VALUE, reason)
     primary = call.state.contexts[call.state.device(ordinal).ordinal]
+    put(ctypes.c_void_p, result, 0, "phCtx")
     with call.state.lock:
         primary.references += 1
         green = call.state.make_context(primary.device, primary)

@@ -61,7 +61,7 @@ def _synchronize(call: Call, handle: int | None) -> None:
         call.state.captures.check_waitable(stream, "cuStreamSynchronize")
         # Of whatever stream: an H100's driver 580 refuses it beside a capture that is not relaxed (measured).
         call.state.captures.check_unsafe(call.state.thread(), "cuStreamSynchronize")
-    call.state.trace.add(Synchronized(stream.device.ordinal, call.stream(handle)))
+    call.state.trace.add(Synchronized(stream.device.ordinal, call.stream(handle), stream.context.handle))
 
 
 def _query(call: Call, handle: int | None) -> None:

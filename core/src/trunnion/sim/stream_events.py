@@ -76,8 +76,8 @@ class Synchronized:
     stream: int | None
     """The stream's handle, as it was passed; None for the whole context."""
 
-    context: int = 0
-    """The context's handle; 0 where a stream was waited for."""
+    context: int
+    """The handle of the context, the stream's if one was waited for."""
 
 
 @dataclass(frozen=True, slots=True)

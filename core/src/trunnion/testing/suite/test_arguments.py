@@ -75,7 +75,8 @@ def _with_one_mistake(
 def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breakage, ...]]) -> None:
     """A call with a wrong argument raises the typed error that names it, and neither allocates nor launches.
 
-    So it does after right calls that differ from it in nothing else, and where it is one of many.
+    So it does after right calls that differ from it in nothing else, and where it is one of many. Tensors that require
+    a gradient are as good as others.
     """
     harness.once(_check_many)
     harness.once(_check_packed)

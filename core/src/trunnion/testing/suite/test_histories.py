@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +25,7 @@ from trunnion.testing.acts import ACTS, Life
 from trunnion.testing.changes import CHANGES, NUMBERS, changes_of
 from trunnion.testing.comparison import check_call, check_given
 from trunnion.testing.expected import Refused
-from trunnion.testing.faults import PlantedFault, asked
+from trunnion.testing.faults import PlantedFault
 from trunnion.testing.history import Bench, History, Step
 from trunnion.testing.interruption import InterruptedRuntime, interrupting, is_of_backend
 from trunnion.testing.laws import law
@@ -44,10 +44,12 @@ from trunnion.testing.symbols import kernel_symbol
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
     from trunnion.contract.adapter import LoadedProgram
+    from trunnion.sim.interception import Proceed
+    from trunnion.sim.objects import Context
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
 
@@ -282,6 +284,20 @@ def waiting_closes(harness: Harness, history: History) -> None:
     harness.once(_check_contexts)
 
 
+@contextmanager
+def launching_in(harness: Harness) -> Iterator[list[Context]]:
+    """Note the context that is current at each launch of the block."""
+    contexts: list[Context] = []
+
+    def note(name: str, proceed: Proceed, *arguments: Any) -> None:
+        if name.startswith("cuLaunchKernel"):
+            contexts.append(harness.simulator.state.current())
+        proceed(*arguments)
+
+    with harness.simulator.intercept_every(note):
+        yield contexts
+
+
 def _check_contexts(harness: Harness) -> None:
     """Require that work is waited for in the contexts that are no primary ones too, in which it is launched."""
     program = taking(TensorParam("a", dtype("float32"), (Const(4),)))
@@ -294,13 +310,14 @@ def _check_contexts(harness: Harness) -> None:
             check_call(harness, Scenario(program, call), loaded)
             stack.append(made)
             try:
-                with asked(harness) as names:
+                with launching_in(harness) as contexts:
                     check_call(harness, Scenario(program, call), loaded, first=False)
-                harness.require("cuCtxPushCurrent" not in names, "a context was current, and is not used")
+                harness.require(contexts == [made], "a context was current, and is not launched in")
                 closing = observe(harness, loaded.close)
                 harness.require(stack[-1:] == [made], "closing leaves another context current")
             finally:
                 stack.remove(made)
+                state.destroy(made)
         before = itertools.takewhile(lambda event: not isinstance(event, LibraryUnloaded), closing.events)
         waited = {event.context for event in before if isinstance(event, Synchronized)}
         missed = ({primary.handle} if green else {primary.handle, made.handle}) - waited

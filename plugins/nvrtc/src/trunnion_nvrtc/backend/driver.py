@@ -8,12 +8,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
-from trunnion.errors import DeviceRequirementError
+from trunnion.errors import CaptureError, DeviceRequirementError, TrunnionError
 from trunnion.launcher.driver_status import RefusedLaunch
 from trunnion.launcher.entered import EnteredContexts, within_primary
 from trunnion.launcher.facade import EncodedMap, StreamState
@@ -217,11 +216,11 @@ class CudaDriver:
         """Retain the primary context once; it stays for the life of the process, as torch's does."""
         status, context = calls.cuDevicePrimaryCtxRetain(self._device(device))
         check("cuDevicePrimaryCtxRetain", status)
+        self._contexts[device] = context
         mine = object()  # whoever is second gives its reference back: another thread's, or a signal's handler
         if self._retainers.setdefault(device, mine) is not mine:
             (status,) = calls.cuDevicePrimaryCtxRelease(self._device(device))
             check("cuDevicePrimaryCtxRelease", status)
-        self._contexts[device] = context
         return context
 
     def leave(self) -> None:
@@ -358,9 +357,17 @@ class CudaDriver:
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device (``cuCtxSynchronize``); see `DriverFacade.synchronize`."""
-        with ExitStack() as steps:  # both are done, whatever the first raises
-            steps.callback(self._synchronize_current, device)
-            within_primary(self, device, _synchronize)
+        failures: list[TrunnionError] = []
+        for wait in (
+            functools.partial(within_primary, self, device, _synchronize),
+            functools.partial(self._synchronize_current, device),
+        ):
+            try:
+                wait()
+            except TrunnionError as error:  # both are done, whatever the first raises
+                failures.append(error)
+        if failures:  # a capture's first: then nothing is unloaded
+            raise next((one for one in failures if isinstance(one, CaptureError)), failures[0])
 
     def _synchronize_current(self, device: int) -> None:
         """Wait in the current context, if that is another one of a device than its primary one."""

@@ -10,13 +10,13 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import BackendUnavailableError
+from trunnion.errors import BackendUnavailableError, CaptureError, TrunnionError
 from trunnion.launcher.driver_status import status_error
 from trunnion.launcher.entered import EnteredContexts
 from trunnion.launcher.facade import EncodedMap, StreamState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from trunnion.launcher.facade import FillStep, LaunchSpec
@@ -222,13 +222,22 @@ class AcmeDriver:
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device: in its primary context, and in the current one if it is of the device."""
+        failures: list[TrunnionError] = []
         for enter in (self.enter_primary, self.enter):
-            entered = enter(device)
             try:
-                self._call("cuCtxSynchronize")
-            finally:
-                if entered:
-                    self.leave()
+                self._wait(enter, device)
+            except TrunnionError as error:  # both are done, whatever the first raises
+                failures.append(error)
+        if failures:  # a capture's first: then nothing is unloaded
+            raise next((one for one in failures if isinstance(one, CaptureError)), failures[0])
+
+    def _wait(self, enter: Callable[[int], bool], device: int) -> None:
+        entered = enter(device)
+        try:
+            self._call("cuCtxSynchronize")
+        finally:
+            if entered:
+                self.leave()
 
     def _device(self, ordinal: int) -> int:
         device = _INT()
@@ -286,6 +295,19 @@ class AcmeDriver:
         where = ctypes.byref(address), ctypes.byref(nbytes)
         self._call("cuLibraryGetGlobal", *where, library, symbol.encode())
         return address.value, nbytes.value
+
+    def address_in(self, stream: int, device: int, variable: tuple[int, str]) -> int | None:
+        """Return where a variable is in a stream's context; None in the device's primary one, or if there is none."""
+        context = _POINTER(self._current())
+        if stream > _PER_THREAD_STREAM:
+            self._call("cuStreamGetCtx", stream, ctypes.byref(context))
+        if context.value in (None, self._contexts[device] or self._retain(device)):
+            return None
+        self._push(context.value, sys._getframe())
+        try:
+            return self.variable(*variable)[0]
+        finally:
+            self.leave()
 
     def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
         """Write bytes through a stream of its own, which disturbs no capture, and wait for it."""

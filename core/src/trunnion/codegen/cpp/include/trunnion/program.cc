@@ -380,11 +380,12 @@ CUresult Program::wait(const DeviceState& state, int32_t ordinal, Failures& fail
   const char* call = nullptr;
   CUresult status = entered.try_enter_primary(driver_, state, call);
   failures.note(call, status);
+  const bool was_current = status == CUDA_SUCCESS && !entered.is_new();
   if (status == CUDA_SUCCESS) {
     status = driver_.ctx_synchronize();
     failures.note("cuCtxSynchronize", status);
   }
-  if (!entered.is_new()) return status;
+  if (was_current) return status;
   entered.leave();
   CUdevice current = -1;
   if (driver_.ctx_get_device(&current) != CUDA_SUCCESS || current != ordinal) return status;

@@ -83,11 +83,15 @@ bool Program::check_variables(const DeviceState& state, int32_t ordinal, CUconte
   CUdeviceptr address = 0;
   size_t nbytes = 0;
   const RefusedKernel refused_variable{symbol(rule_->kernel_count), ordinal, "variable"};
+  CUresult relaxing = CUDA_SUCCESS;
   {
     const RelaxedMode relaxed(driver_);
-    status = driver_.library_get_global(&address, &nbytes, library_, refused_variable.symbol);
+    relaxing = relaxed.status();
+    if (relaxing == CUDA_SUCCESS)
+      status = driver_.library_get_global(&address, &nbytes, library_, refused_variable.symbol);
   }
   driver_.ctx_pop_current(&context);
+  if (relaxing != CUDA_SUCCESS) return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", relaxing);
   if (status != CUDA_SUCCESS) return refused("cuLibraryGetGlobal", status, &refused_variable);
   return address == state.variables[0] || raise_stream_context(ordinal);
 }
