@@ -188,9 +188,12 @@ def test_a_capture_that_forbids_one_wait_keeps_the_image_whatever_the_other_says
                 raise Refusal(statuses.pop(0), "planted")
 
             before = sum(isinstance(one, LibraryUnloaded) for one in simulator.trace)
-            with contexts.current("made"), simulator.intercept("cuCtxSynchronize", refuse):
-                with pytest.raises(CaptureError):
-                    loaded.close()
+            with (
+                contexts.current("made"),
+                simulator.intercept("cuCtxSynchronize", refuse),
+                pytest.raises(CaptureError),
+            ):
+                loaded.close()
             assert not statuses, harness
             after = sum(isinstance(one, LibraryUnloaded) for one in simulator.trace)
             assert after == before, harness

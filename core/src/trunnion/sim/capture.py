@@ -173,7 +173,7 @@ class Captures:
             raise Refusal(Status.CAPTURED_EVENT, reason)
 
     def check_context(self, context: Context, what: str) -> None:
-        """Refuse to wait for a context in which, or in a green one of it, a stream captures; the captures are invalid then.
+        """Refuse to wait for a context in which, or in a green one of it, a stream captures; that invalidates captures.
 
         Raises
         ------
