@@ -27,13 +27,21 @@ int32_t aoti_torch_get_current_cuda_stream(int32_t device, void** stream) {
 """
 
 
-@pytest.fixture
-def current_streams(tmp_path):
-    source, library = tmp_path / "cuda.cc", tmp_path / "libtorch_cuda.so"
+@pytest.fixture(scope="session")
+def torch_cuda(tmp_path_factory):
+    """Return what stays loaded for the rest of the process: the streams that it says are current."""
+    folder = tmp_path_factory.mktemp("torch_cuda")
+    source, library = folder / "cuda.cc", folder / "libtorch_cuda.so"
     source.write_text(TORCH_CUDA)
     words = ["-shared", "-fPIC", "-Wl,-soname,libtorch_cuda.so", "-o", library, source]
     subprocess.run(["c++", *words], check=True)
     return (ctypes.c_void_p * 2).in_dll(ctypes.CDLL(str(library)), "current_streams")
+
+
+@pytest.fixture
+def current_streams(torch_cuda):
+    yield torch_cuda
+    torch_cuda[:] = [None, None]  # these are streams of a simulator, which may end before the process
 
 
 def on_cuda(tensor, device, monkeypatch):

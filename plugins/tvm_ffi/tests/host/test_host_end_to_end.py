@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, sim
+from trunnion import DeviceCode, ProgramBuilder
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -22,6 +22,8 @@ from trunnion.examples import CPU_EXAMPLES, load
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
+
+    from trunnion.sim import Simulator
 
 BLOCK = "#include <trunnion/block.h>\n"
 
@@ -38,8 +40,7 @@ def test_the_examples_are_right(name: str, threads: int) -> None:
             assert example.largest_error(program.entry(*inputs), inputs) <= example.tolerance
 
 
-def test_the_examples_run_beside_a_simulated_gpu() -> None:
-    simulator = sim.active() or sim.start(devices=2)
+def test_the_examples_run_beside_a_simulated_gpu(simulator: Simulator) -> None:
     example = load("cpu_softmax")
     with trunnion.compile(example.program) as program, simulator.torch_mode():
         inputs = example.inputs(torch.Generator().manual_seed(3), "cpu")
