@@ -16,7 +16,7 @@ __all__ = ["CAN_FORK", "told_by_a_child"]
 CAN_FORK = hasattr(os, "fork")
 """Whether processes can fork on this system."""
 
-_PATIENCE = 300.0  # seconds: far more than any machine is busy
+_PATIENCE = 60.0  # seconds: far more than any machine is busy, and less than a law has
 
 
 def told_by_a_child(body: Callable[[], str]) -> str:

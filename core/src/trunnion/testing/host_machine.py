@@ -46,14 +46,17 @@ class HostMachine:
     ----------
     options
         More options of the device compiler that compiles the kernels.
+    within
+        Whether the first kernel of a call has Python see what memory holds. Else that is seen before the call: for
+        programs that allocate and fill nothing, in launches that may keep Python's lock from their threads.
     """
 
     tier: Final = "cpu"
     kind: Final = "cpu"
     alike: Final = (0,)
 
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        self._options = dict(options or {})
+    def __init__(self, options: Mapping[str, Any] | None = None, *, within: bool = True) -> None:
+        self._options, self._within = dict(options or {}), within
         self._memory, self._log = _process_memory(), process_log()
         self.runtime: Runtime = WatchedRuntime(self._memory)
         self._before: tuple[MemorySeen, ...] | None = None
@@ -61,9 +64,9 @@ class HostMachine:
         self._layouts: dict[int, tuple[Layout, ...]] = {}
         self.clear_trace()
 
-    def spreading(self, threads: int) -> HostMachine:
-        """Return the same machine, on which the kernels of a launch run on so many threads."""
-        return HostMachine({**self._options, "threads": threads})
+    def apart(self, **options: Any) -> HostMachine:
+        """Return a machine whose kernels never call Python, compiled with more options: see ``within``."""
+        return HostMachine({**self._options, **options}, within=False)
 
     @property
     def trace(self) -> tuple[Told, ...]:
@@ -89,7 +92,9 @@ class HostMachine:
 
     def call(self, function: Callable[[], Any]) -> Any:
         """See `Machine`; a call returns when its last launch has."""
-        self._log.begins = self._begin
+        self._log.begins = self._begin if self._within else None
+        if not self._within and self._before is None:
+            self._begin()
         with self._memory.watching():
             result = function()
         if self._before is None:

@@ -78,7 +78,7 @@ bool goes_on(const Record& last, const Record& now, const unsigned char* told, c
 }
 
 void write(Log* log, const Record& now, const unsigned char* bytes) {
-  if (log->used == 0) log->begin();
+  if (log->used == 0 && log->begin != nullptr) log->begin();
   Record* last = reinterpret_cast<Record*>(log->bytes + log->last);
   if (log->used != 0 && goes_on(*last, now, log->bytes + log->last + sizeof now, bytes)) {
     ++last->count;
@@ -165,11 +165,19 @@ class Log:
         self._memory = ctypes.create_string_buffer(ctypes.sizeof(_Head) + _CAPACITY)
         self._head = _Head.from_buffer(self._memory)
         self._head.capacity = _CAPACITY
-        self.begins: Callable[[], object] = int
-        """Called in the first block of the first launch since `clear`."""
-        self._begin = ctypes.CFUNCTYPE(None)(lambda: self.begins() and None)
-        self._head.begin = ctypes.cast(self._begin, ctypes.c_void_p).value
+        self._begins: Callable[[], object] | None = None
+        self._begin = ctypes.CFUNCTYPE(None)(lambda: self._begins and self._begins() and None)
         os.environ[_VARIABLE] = f"{ctypes.addressof(self._memory):x}"
+
+    @property
+    def begins(self) -> Callable[[], object] | None:
+        """Called in the first block of the first launch since `clear`; None: no block calls Python."""
+        return self._begins
+
+    @begins.setter
+    def begins(self, begins: Callable[[], object] | None) -> None:
+        self._begins = begins
+        self._head.begin = None if begins is None else ctypes.cast(self._begin, ctypes.c_void_p).value
 
     def clear(self) -> None:
         """Forget what was told."""

@@ -36,11 +36,14 @@ __all__: list[str] = []
 _EXTENT: Final = 1000
 """Elements of most tensors: a number that Python makes anew each time."""
 
-_ADDRESSES: Final = 1280
-"""Addresses in each half of the calls: more than a launcher keeps."""
+_MOST: Final = 1280
+"""Layouts, or addresses, of which a launcher may keep something: no more, however many there are."""
 
 _TIMES: Final = 128
-"""Calls in each half of the others: as many of what is kept as would begin anew, so that both halves end alike."""
+"""Calls in each part of those that are alike: many enough for what each of them would leave."""
+
+_PARTS: Final = 3
+"""Parts of the calls of a kind: one that fills what is kept, and is not counted, then two that end alike."""
 
 _BETWEEN: Final = 32
 """Calls between two looks."""
@@ -89,35 +92,38 @@ def _in_use() -> tuple[int, int]:
 def host_memory_of_calls(harness: Harness, _: None) -> None:
     """Calls take no more of the host's memory the more there are, at new addresses, of new extents or refused.
 
-    Of what a launcher keeps there is a most.
+    Of what a launcher keeps there is a most, which the first calls of each kind reach.
     """
     with harness.loaded(_program(harness)) as loaded:
-        gc.freeze()  # so that a look takes little; whoever checks a law thaws what it froze
         for kind, calls in _series(harness, loaded):
-            half = len(calls) // 2
-            least = [_least(harness, some) for some in (calls[:half], calls[half:])]
+            each = len(calls) // _PARTS
+            _make(harness, calls[:each])
+            least = [_least(harness, some) for some in (calls[each : 2 * each], calls[2 * each :])]
             grown = [after - before for before, after in zip(*least, strict=True)]
-            limits = half * _LEAST_OBJECTS, half * _LEAST_BYTES + _SLACK
+            limits = each * _LEAST_OBJECTS, each * _LEAST_BYTES + _SLACK
             few = all(one < most for one, most in zip(grown, limits, strict=True))
             harness.require(
-                few, f"{half} calls {kind}, after as many: {grown[0]} objects more, {grown[1]} bytes"
+                few, f"{each} calls {kind}, after as many: {grown[0]} objects more, {grown[1]} bytes"
             )
 
 
 def _least(harness: Harness, calls: Sequence[Callable[[], object]]) -> tuple[int, int]:
     """Make calls, and return the least that was in use between them: what is made and let go of does not count."""
-
-    def make(some: Sequence[Callable[[], object]]) -> None:
-        for one in some:
-            one()
-
     looks = []
     for start in range(0, len(calls), _BETWEEN):
-        harness.machine.call(functools.partial(make, calls[start : start + _BETWEEN]))
-        harness.machine.clear_trace()
+        _make(harness, calls[start : start + _BETWEEN])
         looks.append(_in_use())
     objects, nbytes = zip(*looks, strict=True)
     return min(objects), min(nbytes)
+
+
+def _make(harness: Harness, calls: Sequence[Callable[[], object]]) -> None:
+    def make() -> None:
+        for one in calls:
+            one()
+
+    harness.machine.call(make)
+    harness.machine.clear_trace()
 
 
 def _program(harness: Harness) -> KernelProgram:
@@ -136,24 +142,24 @@ def _program(harness: Harness) -> KernelProgram:
 
 
 def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequence[Callable[[], object]]]]:
-    """Yield calls of each kind, twice as many as are counted; all that they are given is there before the first."""
+    """Yield calls of each kind, in equal parts; all that they are given is there before the first."""
     entry, step = loaded.entry, 4  # elements, so that each address is good for a map
-    extent = 2 * _EXTENT + step * 2 * _ADDRESSES
+    extent = 2 * _EXTENT + step * _PARTS * _MOST
     (whole,) = harness.arguments((TensorSpec(dtype="float32", shape=(extent,), strides=(1,)),))
     first, other = whole[:_EXTENT], whole[_EXTENT : 2 * _EXTENT]
     for word, make in _MAKING.items():
         alike = functools.partial(make, Arguments(args=[first, other]), loaded)
-        yield f"alike, by {word}", [alike] * 2 * _TIMES
-    starts = range(0, step * 2 * _ADDRESSES, step)
+        yield f"alike, by {word}", [alike] * _PARTS * _TIMES
+    starts = range(0, step * _PARTS * _MOST, step)
     elsewhere = [whole[start : start + _EXTENT] for start in starts]
     yield "at new addresses", [functools.partial(entry, one, other) for one in elsewhere]
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
-        extents = range(_EXTENT + 1, _EXTENT + 1 + 2 * _TIMES)
+        extents = range(_EXTENT + 1, _EXTENT + 1 + _PARTS * _MOST)
         longer = [(whole[:extent], whole[_EXTENT : _EXTENT + extent]) for extent in extents]
         yield "of new extents", [functools.partial(entry, *pair) for pair in longer]
     for word, wrong in _wrong(first, whole).items():
         refused = functools.partial(_refused, harness, entry, *wrong)
-        yield f"refused for {word}", [refused] * 2 * _TIMES
+        yield f"refused for {word}", [refused] * _PARTS * _TIMES
 
 
 def _launch_bound(given: Arguments, loaded: LoadedProgram) -> object:
