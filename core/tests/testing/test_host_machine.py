@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from trunnion import DeviceCode, ProgramBuilder
-from trunnion.errors import LifecycleError
+from trunnion.errors import LifecycleError, ProgramError
 from trunnion.registry import default_registry
 from trunnion.sim.trace import Allocated, Launched
+from trunnion.testing import host_machine
 from trunnion.testing.harness import Harness
 from trunnion.testing.host_machine import HostMachine
+from trunnion.testing.laws import catalogue
 from trunnion.testing.machine import KINDS, MemorySeen
 from trunnion.testing.observed import observe
 from trunnion.testing.symbols import kernel_symbol
@@ -93,3 +97,32 @@ def test_two_programs_are_told_apart(harness):
 def test_it_has_no_streams(ask):
     with pytest.raises(LifecycleError, match="no streams"):
         ask(HostMachine())
+
+
+def test_h3_asks_no_python_of_a_kernel_and_no_option_of_a_compiler_without_it(harness, monkeypatch):
+    asked, compile_probes = [], host_machine.compile_probes
+
+    def compiled(*given, options):
+        asked.append(dict(options))
+        if "threads" in options:
+            raise ProgramError("no such option", field="options.threads")
+        return compile_probes(*given, options=options)
+
+    def never(_self, begins):
+        assert begins is None
+
+    monkeypatch.setattr(host_machine, "compile_probes", compiled)
+    log = type(harness.machine._log)
+    monkeypatch.setattr(log, "begins", log.begins.setter(never))
+    catalogue()["H3"].check(harness, shrink=False)
+    assert asked == [{}, {"threads": 3}]
+
+
+def test_of_kernels_that_call_no_python_what_memory_held_is_seen_before_the_call(harness):
+    apart = replace(harness, machine=harness.machine.apart(threads=3))
+    x = apart.storage(16, 0).view(torch.float32)
+    with apart.loaded(program()) as loaded:
+        got = observe(apart, lambda: loaded.call([x, -2]))
+    first, second = got.launches
+    assert seen(got.events[: got.events.index(first)], x.data_ptr())[:16] == apart.contents(x)
+    assert second.parameters == first.parameters[3:]

@@ -11,7 +11,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.capability import BACKEND_CAPABILITIES
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVERY_WAY", "EXAMPLES", "ONE_WAY", "Catalogue", "Law", "LawViolation", "Verdict", "catalogue", "law",
+    "passing_over_what_is_there",
 ]  # fmt: skip
 
 EXAMPLES: Mapping[str, int] = MappingProxyType({"pure": 100, "launcher": 15, "toolchain": 3, "process": 1})
@@ -289,7 +290,7 @@ class _Run:
 
     def _run(self, harness: Harness, way: str, example: Any) -> None:
         self._harness.seen.clear()
-        with _passing_over_what_is_there():
+        with passing_over_what_is_there():
             self.body(harness.under(self._law.id, way), example)
 
     def _check(self, way: str, example: Any) -> None:
@@ -322,18 +323,28 @@ class _Run:
         return violation
 
 
+_passing: Final[list[None]] = []
+"""Something for each block of `passing_over_what_is_there` that is not over."""
+
+
 @contextmanager
-def _passing_over_what_is_there() -> Iterator[None]:
-    """Let the garbage collector look only at what the block makes: all that torch made takes it 0.1 s and more."""
-    if gc.get_freeze_count():  # somebody else's, which thawing would take away
+def passing_over_what_is_there() -> Iterator[None]:
+    """Let the garbage collector look only at what the block makes: all that torch made takes it 0.1 s and more.
+
+    One block may stand in another: with the outer one, what both passed over is looked at again.
+    """
+    if gc.get_freeze_count() and not _passing:  # somebody else's, which thawing would take away
         yield
         return
     gc.freeze()
+    _passing.append(None)
     try:
         yield
     finally:
-        gc.collect()  # what was thawed is old, and garbage among what is old is seldom looked for
-        gc.unfreeze()
+        _passing.pop()
+        if not _passing:
+            gc.collect()  # what was thawed is old, and garbage among what is old is seldom looked for
+            gc.unfreeze()
 
 
 def law(  # noqa: PLR0913 - one for each field that a law may have

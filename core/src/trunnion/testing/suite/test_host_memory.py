@@ -19,7 +19,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
-from trunnion.testing.laws import law
+from trunnion.testing.laws import law, passing_over_what_is_there
 from trunnion.testing.strategies import TensorSpec
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.ways import Arguments
@@ -36,8 +36,8 @@ __all__: list[str] = []
 _EXTENT: Final = 1000
 """Elements of most tensors: a number that Python makes anew each time."""
 
-_MOST: Final = 1280
-"""Layouts, or addresses, of which a launcher may keep something: no more, however many there are."""
+_MOST: Final = 1024 + 64
+"""Calls in each part of the others: more than the layouts, or addresses, of which a launcher may keep something."""
 
 _TIMES: Final = 128
 """Calls in each part of those that are alike: many enough for what each of them would leave."""
@@ -94,7 +94,7 @@ def host_memory_of_calls(harness: Harness, _: None) -> None:
 
     Of what a launcher keeps there is a most, which the first calls of each kind reach.
     """
-    with harness.loaded(_program(harness)) as loaded:
+    with harness.loaded(_program(harness)) as loaded, passing_over_what_is_there():
         for kind, calls in _series(harness, loaded):
             each = len(calls) // _PARTS
             _make(harness, calls[:each])

@@ -1,0 +1,52 @@
+"""What a launcher keeps of its calls may be as much as the manual says, and no more: by law C9."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import pytest
+
+from trunnion.testing.harness import Sabotage
+from trunnion.testing.laws import LawViolation, catalogue
+from trunnion.testing.runner import harness_of
+from trunnion.testing.saboteur import Changed
+
+
+def shapes(tensors):
+    return tuple(tuple(one.shape) for one in tensors)
+
+
+def addresses(tensors):
+    return tuple(one.data_ptr() for one in tensors)
+
+
+def keeping(most, key):
+    """Return a backend that keeps something of its calls' last keys, of so many."""
+
+    class Keeping(Changed):
+        def __init__(self, true):
+            super().__init__(true)
+            self._kept = functools.lru_cache(maxsize=most)(lambda key: [key])
+
+        def call(self, args, **how):
+            if all(hasattr(one, "data_ptr") for one in args):
+                self._kept(key(args))
+            return self._true.call(args, **how)
+
+    return replace(harness_of("nvrtc"), sabotage=Sabotage(loaded=Keeping))
+
+
+@pytest.mark.parametrize(("most", "key"), [(128, shapes), (1024, addresses)])
+def test_a_bounded_cache_is_well(simulator, most, key):
+    assert catalogue()["C9"].check(keeping(most, key), shrink=False).examples == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [(shapes, "of new extents"), (addresses, "at new addresses")],
+    ids=["shapes", "addresses"],
+)
+def test_one_without_a_most_is_not(simulator, key, kind):
+    with pytest.raises(LawViolation, match=kind):
+        catalogue()["C9"].check(keeping(None, key), shrink=False)
