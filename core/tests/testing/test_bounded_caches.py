@@ -37,7 +37,7 @@ def keeping(most, key):
     return replace(harness_of("nvrtc"), sabotage=Sabotage(loaded=Keeping))
 
 
-@pytest.mark.parametrize(("most", "key"), [(128, shapes), (1024, addresses)])
+@pytest.mark.parametrize(("most", "key"), [(128, shapes), (512, shapes), (1024, addresses)])
 def test_a_bounded_cache_is_well(simulator, most, key):
     assert catalogue()["C9"].check(keeping(most, key), shrink=False).examples == 1
 

@@ -36,14 +36,20 @@ __all__: list[str] = []
 _EXTENT: Final = 1000
 """Elements of most tensors: a number that Python makes anew each time."""
 
-_MOST: Final = 1024 + 64
-"""Calls in each part of the others: more than the layouts, or addresses, of which a launcher may keep something."""
+_ADDRESSES: Final = 1024 + 64
+"""Calls that are counted, at new addresses: more than those of which a launcher may keep something."""
+
+_LAYOUTS: Final = 512 + 64
+"""The same of new extents."""
 
 _TIMES: Final = 128
-"""Calls in each part of those that are alike: many enough for what each of them would leave."""
+"""The same of those that are alike: many enough for what each of them would leave."""
 
-_PARTS: Final = 3
-"""Parts of the calls of a kind: one that fills what is kept, and is not counted, then two that end alike."""
+_NUMBER: Final = 3.5
+"""How many times as many there are: two times are counted, which end alike.
+
+The others fill what is kept, and go on until its table has the size that it keeps where keys come and go.
+"""
 
 _BETWEEN: Final = 32
 """Calls between two looks."""
@@ -96,9 +102,9 @@ def host_memory_of_calls(harness: Harness, _: None) -> None:
     """
     with harness.loaded(_program(harness)) as loaded, passing_over_what_is_there():
         for kind, calls in _series(harness, loaded):
-            each = len(calls) // _PARTS
-            _make(harness, calls[:each])
-            least = [_least(harness, some) for some in (calls[each : 2 * each], calls[2 * each :])]
+            each = int(len(calls) / _NUMBER)
+            _make(harness, calls[: -2 * each])
+            least = [_least(harness, some) for some in (calls[-2 * each : -each], calls[-each:])]
             grown = [after - before for before, after in zip(*least, strict=True)]
             limits = each * _LEAST_OBJECTS, each * _LEAST_BYTES + _SLACK
             few = all(one < most for one, most in zip(grown, limits, strict=True))
@@ -142,24 +148,25 @@ def _program(harness: Harness) -> KernelProgram:
 
 
 def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequence[Callable[[], object]]]]:
-    """Yield calls of each kind, in equal parts; all that they are given is there before the first."""
+    """Yield calls of each kind, more than are counted; all that they are given is there before the first."""
     entry, step = loaded.entry, 4  # elements, so that each address is good for a map
-    extent = 2 * _EXTENT + step * _PARTS * _MOST
+    times, addresses, layouts = (int(_NUMBER * most) for most in (_TIMES, _ADDRESSES, _LAYOUTS))
+    extent = 2 * _EXTENT + step * addresses
     (whole,) = harness.arguments((TensorSpec(dtype="float32", shape=(extent,), strides=(1,)),))
     first, other = whole[:_EXTENT], whole[_EXTENT : 2 * _EXTENT]
     for word, make in _MAKING.items():
         alike = functools.partial(make, Arguments(args=[first, other]), loaded)
-        yield f"alike, by {word}", [alike] * _PARTS * _TIMES
-    starts = range(0, step * _PARTS * _MOST, step)
+        yield f"alike, by {word}", [alike] * times
+    starts = range(0, step * addresses, step)
     elsewhere = [whole[start : start + _EXTENT] for start in starts]
     yield "at new addresses", [functools.partial(entry, one, other) for one in elsewhere]
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
-        extents = range(_EXTENT + 1, _EXTENT + 1 + _PARTS * _MOST)
+        extents = range(_EXTENT + 1, _EXTENT + 1 + layouts)
         longer = [(whole[:extent], whole[_EXTENT : _EXTENT + extent]) for extent in extents]
         yield "of new extents", [functools.partial(entry, *pair) for pair in longer]
     for word, wrong in _wrong(first, whole).items():
         refused = functools.partial(_refused, harness, entry, *wrong)
-        yield f"refused for {word}", [refused] * _PARTS * _TIMES
+        yield f"refused for {word}", [refused] * times
 
 
 def _launch_bound(given: Arguments, loaded: LoadedProgram) -> object:
