@@ -166,8 +166,12 @@ class Log:
         self._head = _Head.from_buffer(self._memory)
         self._head.capacity = _CAPACITY
         self._begins: Callable[[], object] | None = None
-        self._begin = ctypes.CFUNCTYPE(None)(lambda: self._begins and self._begins() and None)
+        self._begin = ctypes.CFUNCTYPE(None)(self._call_begins)
         os.environ[_VARIABLE] = f"{ctypes.addressof(self._memory):x}"
+
+    def _call_begins(self) -> None:
+        if self._begins is not None:
+            self._begins()
 
     @property
     def begins(self) -> Callable[[], object] | None:
