@@ -11,7 +11,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.capability import BACKEND_CAPABILITIES
@@ -323,8 +323,10 @@ class _Run:
         return violation
 
 
-_passing: Final[list[None]] = []
-"""Something for each block of `passing_over_what_is_there` that is not over."""
+@functools.cache
+def _passing() -> list[None]:
+    """Return something for each block of `passing_over_what_is_there` that is not over."""
+    return []
 
 
 @contextmanager
@@ -333,16 +335,16 @@ def passing_over_what_is_there() -> Iterator[None]:
 
     One block may stand in another: with the outer one, what both passed over is looked at again.
     """
-    if gc.get_freeze_count() and not _passing:  # somebody else's, which thawing would take away
+    if gc.get_freeze_count() and not _passing():  # somebody else's, which thawing would take away
         yield
         return
     gc.freeze()
-    _passing.append(None)
+    _passing().append(None)
     try:
         yield
     finally:
-        _passing.pop()
-        if not _passing:
+        _passing().pop()
+        if not _passing():
             gc.collect()  # what was thawed is old, and garbage among what is old is seldom looked for
             gc.unfreeze()
 
