@@ -76,8 +76,8 @@ class Synchronized:
     stream: int | None
     """The stream's handle, as it was passed; None for the whole context."""
 
-    context: int
-    """The handle of the context, the stream's if one was waited for."""
+    context: int = 0
+    """The handle of the context, the stream's if one was waited for; 0 from a machine that does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
