@@ -86,9 +86,7 @@ class Tiers:
             if time.monotonic() < self._resting[tier]:
                 continue
             found = self._from(tier, key)
-            if isinstance(
-                found, str
-            ):  # told here: of a warning that is an error, what came must not be the context
+            if isinstance(found, str):  # told here: of a warning that is an error, it must not be the context
                 tell(f"artifact {key[:12]} cannot be had from {tier.name}, and is built: {found}")
             elif found is not None:
                 return found

@@ -108,9 +108,8 @@ class CudaDriver:
         mode = ctypes.c_int(_RELAXED)
         try:
             check("cuThreadExchangeStreamCaptureMode", self._exchange_mode(mode))
-            made = call(
-                *arguments
-            )  # an interrupt behind the call strikes within the block, as behind a return it does not
+            # An interrupt behind the call strikes within the block, as behind a return it does not.
+            made = call(*arguments)
         finally:
             if mode.value != _RELAXED:
                 self._exchange_mode(mode)
@@ -358,16 +357,16 @@ class CudaDriver:
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device (``cuCtxSynchronize``); see `DriverFacade.synchronize`."""
         failures: list[TrunnionError] = []
-        for wait in (
-            functools.partial(within_primary, self, device, _synchronize),
-            functools.partial(self._synchronize_current, device),
-        ):
+        for wait in (self._synchronize_primary, self._synchronize_current):
             try:
-                wait()
+                wait(device)
             except TrunnionError as error:  # both are done, whatever the first raises
                 failures.append(error)
         if failures:  # a capture's first: then nothing is unloaded
             raise next((one for one in failures if isinstance(one, CaptureError)), failures[0])
+
+    def _synchronize_primary(self, device: int) -> None:
+        within_primary(self, device, _synchronize)
 
     def _synchronize_current(self, device: int) -> None:
         """Wait in the current context, if that is another one of a device than its primary one."""
