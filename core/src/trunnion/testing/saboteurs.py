@@ -6,6 +6,7 @@ laws that it names must raise under it, and pass without it on the same examples
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -227,13 +228,17 @@ def _quick_allocation(runtime: Runtime) -> Any:
     return _Runtime(runtime, allocate=allocate)
 
 
-def _staying_allocation(runtime: Runtime) -> Any:
-    stayed: list[Any] = []  # what was entered and is never left; whoever drops it leaves it
+@functools.cache
+def _stayed() -> list[Any]:
+    """Return what was entered and is never left: whoever dropped it would leave it, in the middle of anything."""
+    return []
 
+
+def _staying_allocation(runtime: Runtime) -> Any:
     def allocate(shape: tuple[int, ...], kind: Any, device: int, stream: int) -> Any:
         if stream != runtime.current_stream(device):
-            stayed.append(runtime.on_stream(device, stream))
-            stayed[-1].__enter__()
+            _stayed().append(runtime.on_stream(device, stream))
+            _stayed()[-1].__enter__()
         return runtime.allocate(shape, kind, device, stream)
 
     return _Runtime(runtime, allocate=allocate)
