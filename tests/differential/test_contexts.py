@@ -14,7 +14,7 @@ from trunnion.sim.abi import Limit
 from trunnion.sim.objects import Library
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Launched, LibraryUnloaded
-from trunnion.sim.variables import variable_on
+from trunnion.sim.variables import variable_in
 from trunnion.testing.strategies import TensorSpec
 
 CODE = DeviceCode("cuda", "//")
@@ -119,7 +119,7 @@ def test_a_device_is_prepared_in_its_primary_context(simulator, every_backend, c
             loaded.call(harness.arguments(X))
             (launched,) = [event for event in simulator.trace if isinstance(event, Launched)]
             library = state.get(Library, launched.library)
-            gain = variable_on(state, library, library.info.variables[0].name, 0)
+            gain = variable_in(state, library, library.info.variables[0].name, state.contexts[0])
             assert launched.parameters[1] == gain.address.to_bytes(8, "little"), harness
             assert state.memory.on(0).read(gain.address, 4) == b"\0\0\0\x40", harness
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trunnion.sim.objects import Context, Library
     from trunnion.sim.state import DriverState
 
-__all__ = ["place_variables", "variable_in", "variable_on"]
+__all__ = ["place_variables", "variable_in"]
 
 
 def place_variables(state: DriverState, library: Library) -> None:
@@ -40,24 +40,7 @@ def place_variables(state: DriverState, library: Library) -> None:
     for device in state.devices if known else ():
         if library.runs_on(device):
             for name in known:
-                variable_on(state, library, name, device.ordinal)
-
-
-def variable_on(state: DriverState, library: Library, name: str, device: int) -> DeviceVariable:
-    """Return a variable of a library as it is in a device's primary context; see `variable_in`.
-
-    Parameters
-    ----------
-    state
-        What the driver remembers.
-    library
-        The library.
-    name
-        The exact symbol name.
-    device
-        The device's ordinal.
-    """
-    return variable_in(state, library, name, state.contexts[device])
+                variable_in(state, library, name, state.contexts[device.ordinal])
 
 
 def variable_in(state: DriverState, library: Library, name: str, context: Context) -> DeviceVariable:

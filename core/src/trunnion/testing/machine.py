@@ -24,7 +24,7 @@ from trunnion.errors import DeviceRequirementError
 from trunnion.image import SyntheticKernel, SyntheticVariable, pack_parameters, synthetic_cubin
 from trunnion.sim.abi import DeviceAttribute, Limit
 from trunnion.sim.objects import Library
-from trunnion.sim.variables import variable_on
+from trunnion.sim.variables import variable_in
 from trunnion.testing.reference import parameter_layouts
 from trunnion.testing.reference_variables import variable_bytes
 from trunnion.testing.symbols import kernel_symbol, variable_symbol
@@ -224,7 +224,8 @@ class SimulatedMachine:
     def variable(self, launched: Launched, symbol: str) -> int:
         """See `Machine`."""
         state = self.simulator.state
-        return variable_on(state, state.get(Library, launched.library), symbol, launched.device).address
+        library, context = state.get(Library, launched.library), state.contexts[launched.device]
+        return variable_in(state, library, symbol, context).address
 
     def empty(self, nbytes: int, device: int) -> Any:
         """See `Machine`."""

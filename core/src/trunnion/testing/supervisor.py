@@ -33,10 +33,7 @@ PATIENCE: Final = 300.0
 """Seconds without a word after which a process hangs; it says one after each example."""
 
 _TICK = 0.5  # seconds between two looks whether the process still runs
-_LOOK, _LOOKS = (
-    0.2,
-    25,
-)  # seconds between two looks at what a process that hangs says, and how many at the most
+_LOOK, _LOOKS = 0.2, 25  # at what a process that hangs says: seconds between two, and how many at the most
 _WORDS = 1500
 _FRAMES, _THREADS = 16, 6  # of a hang: lines for each thread, innermost first, and threads
 

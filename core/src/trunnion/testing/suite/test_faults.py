@@ -260,6 +260,12 @@ def _check_struck(harness: Harness, fault: PlantedFault, error: BaseException | 
         harness.violation(f"{what}, and the error was {type(error).__name__}: {error}")
 
 
+def _check_told(harness: Harness, fault: PlantedFault, observed: Observed) -> None:
+    """Require that a fault that has struck is told, unless it was a probe's, whose failure is an answer."""
+    if fault.struck and not (fault.name in PROBES and observed.error is None):
+        _check_struck(harness, fault, observed.error)
+
+
 def _check_nothing_after(harness: Harness, fault: PlantedFault, observed: Observed) -> None:
     late = effects_after(observed.events)
     harness.require(not late, f"after {fault.name} had failed, the driver was asked for {late}")
@@ -420,8 +426,8 @@ def _fail_again(harness: Harness, scenario: Scenario, status: Status) -> None:
                 with planted(harness, names, place, returned) as fault:
                     observed = observe(harness, bound.launch)
                 faults.append(fault)
-                if fault.struck and not (fault.name in PROBES and observed.error is None):
-                    _check_struck(harness, fault, observed.error)
+                _check_told(harness, fault, observed)
+                if fault.struck and observed.error is not None:
                     _check_nothing_after(harness, fault, observed)
                 del observed
             bound.check(harness, scenario.program)
@@ -492,8 +498,7 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
                 with planted(harness, names, place, returned) as fault:
                     prepared = observe(harness, preparation.run)
                 faults.append(fault)
-                if fault.struck and not (fault.name in PROBES and prepared.error is None):
-                    _check_struck(harness, fault, prepared.error)
+                _check_told(harness, fault, prepared)
                 del prepared
             left = len(_streams(harness) - streams)
             told = f"{fault.name} failed, and {left} streams were created and not destroyed"
@@ -522,8 +527,7 @@ def _check_close(harness: Harness, example: _Fault, loaded: LoadedProgram, names
         harness.call(loaded, scenario.call)
         with _thread_restored(harness), planted(harness, names, place, status) as fault:
             closed = observe(harness, loaded.close)
-        if fault.struck and not (fault.name in PROBES and closed.error is None):
-            _check_struck(harness, fault, closed.error)
+        _check_told(harness, fault, closed)
         again = observe(harness, loaded.close)
         harness.require(again.error is None, f"closing again raised {again.error!r}")
         unloaded = any(isinstance(event, LibraryUnloaded) for event in (*closed.events, *again.events))

@@ -45,8 +45,8 @@ _LAYOUTS: Final = 512 + 64
 _TIMES: Final = 128
 """The same of those that are alike: many enough for what each of them would leave."""
 
-_NUMBER: Final = 3.5
-"""How many times as many there are: two times are counted, which end alike.
+_IN_ALL: Final = 3.5
+"""How many times as many calls are made in all: two times are counted, which end alike.
 
 The others fill what is kept, and go on until its table has the size that it keeps where keys come and go.
 """
@@ -102,7 +102,7 @@ def host_memory_of_calls(harness: Harness, _: None) -> None:
     """
     with harness.loaded(_program(harness)) as loaded, passing_over_what_is_there():
         for kind, calls in _series(harness, loaded):
-            each = int(len(calls) / _NUMBER)
+            each = int(len(calls) / _IN_ALL)
             _make(harness, calls[: -2 * each])
             least = [_least(harness, some) for some in (calls[-2 * each : -each], calls[-each:])]
             grown = [after - before for before, after in zip(*least, strict=True)]
@@ -150,7 +150,7 @@ def _program(harness: Harness) -> KernelProgram:
 def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequence[Callable[[], object]]]]:
     """Yield calls of each kind, more than are counted; all that they are given is there before the first."""
     entry, step = loaded.entry, 4  # elements, so that each address is good for a map
-    times, addresses, layouts = (int(_NUMBER * most) for most in (_TIMES, _ADDRESSES, _LAYOUTS))
+    times, addresses, layouts = (int(_IN_ALL * most) for most in (_TIMES, _ADDRESSES, _LAYOUTS))
     extent = 2 * _EXTENT + step * addresses
     (whole,) = harness.arguments((TensorSpec(dtype="float32", shape=(extent,), strides=(1,)),))
     first, other = whole[:_EXTENT], whole[_EXTENT : 2 * _EXTENT]
