@@ -6,6 +6,9 @@ import pytest
 
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol
+from trunnion.sim.launch_attributes import AccessProperty, WindowAttribute
+from trunnion.sim.objects import Stream
+from trunnion.sim.status import Status
 from trunnion.testing.laws import LawViolation, catalogue
 from trunnion.testing.saboteurs import SABOTEURS
 from trunnion.testing.strategies.calls import CallSpec, Scenario
@@ -32,3 +35,15 @@ def test_what_is_known_is_allowed_before_the_first_call_even_then(harness):
     ) as caught:
         catalogue()["C4"].replay(bad, (wide_cluster(smem=100_000), False))
     assert "NON_PORTABLE" not in str(caught.value)
+
+
+def test_a_window_that_another_program_left_on_its_stream_is_not_blamed_on_a_failing_call(
+    harness, simulator, monkeypatch
+):
+    """F1 and F3: a process has streams of others."""
+    stream = Stream(1 << 40, simulator.state.contexts[0], 1 << 40)
+    stream.window = WindowAttribute(4096, 4096, 1.0, AccessProperty.PERSISTING, AccessProperty.NORMAL)
+    monkeypatch.setitem(simulator.state.handled, stream.handle, stream)
+    p = ProgramBuilder("plain", CODE)
+    p.launch("k", (p.scalar("n", "int32"),), 1, 1)
+    catalogue()["F1"].replay(harness, (Scenario(p.build(), CallSpec(args=(1,), device=0)), Status.UNKNOWN))

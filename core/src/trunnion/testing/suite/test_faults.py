@@ -121,13 +121,13 @@ def _failures(
 
 @contextmanager
 def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
-    """Require that the thread's contexts and capture mode, and each device's memory, are after the block as before.
+    """Require that the thread's contexts, its capture mode, each device's memory and streams' windows stay as they are.
 
     The faults that the block adds to the list are named, and excuse what nobody could take back.
     """
     faults: list[PlantedFault] = []
     gc.collect()
-    used = _used(harness)
+    used, others = _used(harness), _windowed(harness)
     with _thread_restored(harness) as (contexts, mode):
         yield faults
         after, left = _thread(harness)
@@ -143,9 +143,10 @@ def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
     harness.require(
         _used(harness) == used, f"{name} failed, and memory in use is {_used(harness)}, was {used}"
     )
-    windowed = [one.handle for one in _every_stream(harness) if one.window is not None and one.window.nbytes]
+    windowed = _windowed(harness) - others
     harness.require(
-        not windowed or name == "cuStreamSetAttribute", f"{name} failed, and streams {windowed} have a window"
+        not windowed or name == "cuStreamSetAttribute",
+        f"{name} failed, and streams {[handle for handle, _ in sorted(windowed)]} have a window",
     )
 
 
@@ -155,6 +156,15 @@ def _every_stream(harness: Harness) -> Iterator[Stream]:
     yield from (one for one in list(state.handled.values()) if isinstance(one, Stream))
     for context in state.contexts:
         yield from context.defaults.values()
+
+
+def _windowed(harness: Harness) -> set[tuple[int, int]]:
+    """Return the handle and the number of each stream that has a window."""
+    return {
+        (one.handle, one.number)
+        for one in _every_stream(harness)
+        if one.window is not None and one.window.nbytes
+    }
 
 
 def _streams(harness: Harness) -> set[int]:
