@@ -129,6 +129,9 @@ class SimTensor(torch.Tensor):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run an operation on the host, and put what comes out where it belongs."""
+        if func in _LAYOUT:
+            with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
+                return func(*args, **(kwargs or {}))
         return _run(_simulator(), func, args, dict(kwargs or {}))
 
 
@@ -386,6 +389,25 @@ def _run(
         return poison(adopted) if func in EMPTY else adopted
     return _to_host(simulator, result)
 
+
+_LAYOUT: Final = frozenset(
+    (
+        torch.Tensor.data_ptr,
+        torch.Tensor.dim,
+        torch.Tensor.dtype.__get__,
+        torch.Tensor.element_size,
+        torch.Tensor.is_conj,
+        torch.Tensor.is_contiguous,
+        torch.Tensor.is_neg,
+        torch.Tensor.layout.__get__,
+        torch.Tensor.numel,
+        torch.Tensor.shape.__get__,
+        torch.Tensor.size,
+        torch.Tensor.storage_offset,
+        torch.Tensor.stride,
+    )
+)
+"""What tells where a tensor lies and how, and makes none: nine in ten of what launchers and laws ask of tensors."""
 
 EMPTY: Final = frozenset(
     (
