@@ -233,10 +233,11 @@ def test_what_was_built_of_something_else_is_not_what_is_asked_for(
     other = compile_in(**said, cache=False).keyed(asked.manifest.key_inputs)
     behind = ArtifactStore(tmp_path / "behind").root
     other.save(behind / "entries" / asked.manifest.key)
-    with pytest.warns(NotKeptWarning, match="is built: .* key"):
+    with pytest.warns(NotKeptWarning, match="is built: .* key") as built:
         assert compile_in(cache=ArtifactStore(tmp_path / "other", behind=behind)) == asked
-    with pytest.warns(CorruptArtifactWarning, match="is not used: .* key"):
+    with pytest.warns(CorruptArtifactWarning, match="is not used: .* key") as unused:
         assert compile_in(cache=behind) == asked
+    assert {told.filename for told in (*built, *unused)} == {__file__}
     assert compiler.compiled == 4
 
 

@@ -78,6 +78,19 @@ def call(program: Any, simulator: Any, folder: Path) -> None:
         program(torch.zeros(8, device="cuda"))
 
 
+def bind(program: Any, simulator: Any, folder: Path) -> None:
+    with simulator.torch_mode():
+        program.bind(torch.zeros(8, device="cuda"))
+
+
+def preload(program: Any, simulator: Any, folder: Path) -> None:
+    program.preload(0)
+
+
+def enter(program: Any, simulator: Any, folder: Path) -> None:
+    assert program.entry is program.entry
+
+
 def take(program: Any, simulator: Any, folder: Path) -> None:
     assert program.artifact is program.artifact
 
@@ -94,7 +107,7 @@ def export(program: Any, simulator: Any, folder: Path) -> None:
     assert bundle.artifact(variant) == program.artifact.unkeyed()
 
 
-@pytest.mark.parametrize("use", [call, take, save, export])
+@pytest.mark.parametrize("use", [call, bind, preload, enter, take, save, export])
 def test_what_an_emitter_of_the_same_version_wrote_otherwise_is_built_again_before_it_is_used(
     backend: str,
     simulator: Any,
@@ -104,8 +117,9 @@ def test_what_an_emitter_of_the_same_version_wrote_otherwise_is_built_again_befo
 ) -> None:
     before, compiled = kept
     program = compiled()
-    with pytest.warns(CorruptArtifactWarning, match="built again"):
+    with pytest.warns(CorruptArtifactWarning, match="built again") as told:
         use(program, simulator, tmp_path)
+    assert told[0].filename == __file__
     assert program.artifact.digest != before.digest
     assert program.artifact == compiled().artifact
     assert program.host_source.endswith(" other\n")

@@ -18,7 +18,9 @@ from architecture_rules.imports import (
 )
 from architecture_rules.source import Module, core_modules, plugin_modules, plugin_names, snippet
 
-_VALUES = frozenset({"arguments", "errors", "model", "plain", "turns", "messages", "version_numbers"})
+_VALUES = frozenset(
+    {"arguments", "callers", "errors", "model", "plain", "turns", "messages", "version_numbers"}
+)
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image", "launcher", "storage"}
 _FRONT = _MAKING | {
@@ -38,6 +40,7 @@ LAYERS = {
     "messages": frozenset({"plain"}),
     "errors": frozenset({"messages"}),
     "dlpack": frozenset[str](),
+    "callers": frozenset[str](),
     "turns": frozenset({"errors"}),
     "arguments": frozenset({"current_device", "errors", "plain", "messages"}),
     "current_device": frozenset(),
@@ -56,7 +59,7 @@ LAYERS = {
     "attempts": _CONTRACT,
     "registry": _CONTRACT | {"attempts", "distributions", "hookspecs"},
     "toolchain": _CONTRACT | {"distributions", "storage"},
-    "storage": frozenset({"errors", "turns", "messages"}),
+    "storage": frozenset({"callers", "errors", "turns", "messages"}),
     "call_helper": _CONTRACT | {"attempts"},
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.manifest import built_by
 from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
+from trunnion.callers import warn
 from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.selection import load_part
@@ -81,7 +81,7 @@ class BuiltProgram:
     again
         Builds it once more in the place of one that was kept and cannot be loaded; None: nothing is kept.
     tell
-        Says that it did, as `warnings.warn` does.
+        Says that it did, as `warn` does.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class BuiltProgram:
         spec: BackendSpec,
         known: KnownProgram | None = None,
         again: Callable[[Artifact], Artifact] | None = None,
-        tell: Callable[[str, type[Warning], int], None] = warnings.warn,
+        tell: Callable[[str, type[Warning]], None] = warn,
     ) -> None:
         self.spec = spec
         self._building = Turns("the program is being built")

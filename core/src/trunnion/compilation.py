@@ -512,7 +512,7 @@ def _store(given: ArtifactStore | str | PathLike[str] | bool | None) -> Artifact
         reason = error.__cause__
         if not isinstance(reason, OSError) or reason.errno in _MISTAKEN:
             raise
-        warn_not_kept(f"there can be no cache at {shorten(str(file_path(given)))}", reason, stacklevel=3)
+        warn_not_kept(f"there can be no cache at {shorten(str(file_path(given)))}", reason)
         return None
 
 

@@ -419,7 +419,7 @@ class CompiledProgram:
             self._built.confirm()
             text = f"artifact {artifact.manifest.key[:12]} was kept and cannot be used; it was built again: {error}"
             # It may raise: nothing is loaded yet that would be lost.
-            self._built.tell(text, CorruptArtifactWarning, 4)
+            self._built.tell(text, CorruptArtifactWarning)
             return use(rebuilt)
 
     def preload(self, device: Any = None) -> None:

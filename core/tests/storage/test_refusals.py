@@ -83,7 +83,7 @@ def test_there_is_advice_for_what_nobody_foresaw() -> None:
 
 def test_the_warning_names_the_caller_s_line() -> None:
     with pytest.warns(NotKeptWarning, match=r"it is not kept \(Too many open files.*ulimit -n") as caught:
-        warn_not_kept("it is not kept", error(errno.EMFILE), stacklevel=1)
+        warn_not_kept("it is not kept", error(errno.EMFILE))
     assert caught[0].filename == __file__
 
 

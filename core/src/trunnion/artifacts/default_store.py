@@ -25,9 +25,9 @@ class DefaultStore(ArtifactStore):
     must not fail because of a cache that it did not ask for.
     """
 
-    def tell(self, text: str, category: type[Warning], stacklevel: int = 3) -> None:
+    def tell(self, text: str, category: type[Warning]) -> None:
         """Say it once in a process, in the log."""
-        del category, stacklevel
+        del category
         _tell_once(text)
 
     def _read_once(self, key: str) -> Artifact | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-import warnings
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from stat import S_ISDIR
@@ -20,6 +19,7 @@ from trunnion.artifacts.location import VARIABLE, default_root
 from trunnion.artifacts.publish import publish
 from trunnion.artifacts.statistics import StoreStatistics, tally
 from trunnion.artifacts.tiers import Tiers, expect_no_url
+from trunnion.callers import warn
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -176,11 +176,11 @@ class ArtifactStore:
         except CorruptArtifactError as error:
             found = self._recover(key)
             text = f"artifact {key[:12]} in {self._name} was corrupt and is not used: {error}"
-            self.tell(text, CorruptArtifactWarning, 4)
+            self.tell(text, CorruptArtifactWarning)
             return found
         except _RefusedError as error:
             text = not_kept(f"cannot read artifact {key[:12]} in {self._name}", error.reason)
-            self.tell(text, NotKeptWarning, 4)
+            self.tell(text, NotKeptWarning)
             return None
         if found is not None:
             mark_used(self._entries / key, MARK_SECONDS)
@@ -256,7 +256,7 @@ class ArtifactStore:
     def _made(self, key: str, build: Callable[[Path], Artifact], *, anew: bool) -> Artifact:
         """Return what a tier behind the store has, or what is built."""
         if not anew and key not in self._useless:
-            found = self._tiers.read(key, lambda text: self.tell(text, NotKeptWarning, 6))
+            found = self._tiers.read(key, lambda text: self.tell(text, NotKeptWarning))
             if found is not None:
                 self._tally.fetched += 1
                 return found
@@ -328,9 +328,9 @@ class ArtifactStore:
             misses=self._tally.misses,
         )
 
-    def tell(self, text: str, category: type[Warning], stacklevel: int = 3) -> None:
-        """Say what was not kept, or not used, by a warning; `stacklevel` is that of `warnings.warn`."""
-        warnings.warn(text, category, stacklevel=stacklevel)
+    def tell(self, text: str, category: type[Warning]) -> None:
+        """Say what was not kept, or not used, by a warning."""
+        warn(text, category)
 
     def _keep(self, artifact: Artifact, mine: FileTurn) -> None:
         """Publish an artifact in the place of whatever is there; called with the key's lock held."""
@@ -339,7 +339,7 @@ class ArtifactStore:
         try:
             nbytes = len(artifact.manifest.to_json()) + sum(map(len, artifact.files.values()))
         except ArtifactError as error:  # nobody could read it again
-            self.tell(f"cannot keep artifact {key[:12]} in {self._name}: {error}", NotKeptWarning, 4)
+            self.tell(f"cannot keep artifact {key[:12]} in {self._name}: {error}", NotKeptWarning)
             return
         with _refusals():
             mine.confirm()

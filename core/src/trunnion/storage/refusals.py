@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-import warnings
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.callers import warn
 from trunnion.errors import DeviceRequirementError, shorten
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def not_kept(what: str, error: OSError) -> str:
     return f"{what} ({said(error)}); {advice(error)}"
 
 
-def warn_not_kept(what: str, error: OSError, stacklevel: int = 2) -> None:
+def warn_not_kept(what: str, error: OSError) -> None:
     """Warn that something is built and not kept.
 
     Parameters
@@ -121,10 +121,8 @@ def warn_not_kept(what: str, error: OSError, stacklevel: int = 2) -> None:
         What could not be done.
     error
         What the system said.
-    stacklevel
-        Whose line the warning names, as `warnings.warn` counts from the caller of this function.
     """
-    warnings.warn(not_kept(what, error), NotKeptWarning, stacklevel=stacklevel + 1)
+    warn(not_kept(what, error), NotKeptWarning)
 
 
 @contextmanager
