@@ -169,6 +169,7 @@ class RecordingFacade:
         self.limit: int | None = 4096
         self.set_aside = SetAside()
         self.variables: dict[str, tuple[int, int]] = {}
+        self.elsewhere: int | None = None
         self.decided: dict[int, dict[int, tuple[int, ...]]] = {}
 
     def _note(self, name: str, *facts: object) -> None:
@@ -219,6 +220,10 @@ class RecordingFacade:
     def variable(self, library: str, symbol: str) -> tuple[int, int]:
         self._note("variable", library, symbol)
         return self.variables[symbol]
+
+    def address_in(self, stream: int, device: int, variable: tuple[str, str]) -> int | None:
+        self._note("address_in", stream, device, variable)
+        return self.elsewhere
 
     def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
         self._note("write", *writes)

@@ -176,6 +176,23 @@ def test_a_bound_launch_looks_where_it_is_made(every_backend, contexts):
                 bound()
 
 
+def test_what_is_not_found_in_another_context_is_told_alike(simulator, every_backend, contexts):
+    told = set()
+    with every_backend.loaded(remembering()) as pair:
+        for harness, loaded in pair.loaded:
+            args = harness.arguments(X)
+            loaded.call(args)
+            with (
+                contexts.current("made"),
+                simulator.fault("cuLibraryGetGlobal", Status.NOT_FOUND),
+                pytest.raises(TrunnionError) as caught,
+            ):
+                loaded.call(args)
+            told.add(str(caught.value))
+    (text,) = told
+    assert "the variable is" in text
+
+
 def test_a_capture_that_forbids_one_wait_keeps_the_image_whatever_the_other_says(
     simulator, every_backend, contexts
 ):

@@ -109,6 +109,18 @@ def test_what_the_driver_does_not_find_is_named(any_rig: Any) -> None:
         r.program.preload(0)
 
 
+def test_what_another_context_does_not_find_is_named(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(filtered())
+    r.program.preload(0)
+
+    def fail(*_: object) -> None:
+        raise DriverError("cuLibraryGetGlobal", 500, "CUDA_ERROR_NOT_FOUND", "named symbol not found")
+
+    r.facade.on["address_in"] = fail
+    with pytest.raises(DriverError, match="device 1 is sm_90; the variable is 'gain' on device 0"):
+        r.program.call((tensor("float32", 4), tensor("float32", 4)), stream=9)
+
+
 def test_a_captured_first_call_is_refused_with_nothing_written(any_rig: Any, tensor: Any) -> None:
     r = any_rig(filtered())
     r.facade.captured.add(9)

@@ -19,7 +19,13 @@ from trunnion.errors import (
     TrunnionError,
     UnboundSymbolError,
 )
-from trunnion.launcher.driver_status import RefusedLaunch, about, naming_kernel, of_unlike_device
+from trunnion.launcher.driver_status import (
+    RefusedLaunch,
+    about,
+    naming_kernel,
+    naming_variable,
+    of_unlike_device,
+)
 from trunnion.launcher.entered import within_primary
 from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
 from trunnion.launcher.frames import FramePool
@@ -172,7 +178,8 @@ class Context(LauncherMemory):
         self.symbols = tuple(symbols)[: len(symbols) - len(parts.variables)]
         self._variables = ProgramVariables(parts.variables, symbols[len(self.symbols) :])
         self.copy: Any = getattr(facade, "copy", None)  # a `VariableFacade`'s
-        self._address_in: Any = getattr(facade, "address_in", None)  # a `ContextFacade`'s
+        ask: Any = getattr(facade, "address_in", None)  # a `ContextFacade`'s
+        self._address_in = None if ask is None else self.explaining(ask)
         self._image = image
         self.library = self.explaining(facade.load)(image)
         with ExitStack() as undo:
@@ -539,11 +546,18 @@ class Context(LauncherMemory):
         ------
         ArgumentValueError
             If the context is neither the device's primary one nor a green one of it.
+        DriverError
+            If the driver does not find the variable there.
         """
         if self._address_in is None:
             return
-        state, (symbol, *_) = self.states[device], self._variables.symbols
-        found = self._address_in(stream, device, (self.library, symbol))
+        symbol, *_ = self._variables.symbols
+        try:
+            found = self._address_in(stream, device, (self.library, symbol))
+        except DriverError:
+            with naming_variable(symbol, device):  # which costs a call that succeeds too much
+                raise
+        state = self.states[device]
         if found is not None and state is not None and found != state.variables[0]:
             raise rows.STREAM_CONTEXT(device)
 
