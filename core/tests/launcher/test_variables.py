@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion.errors import CaptureError, DriverError, VariableMismatchError
+from trunnion.errors import CaptureError, DriverError, LifecycleError, VariableMismatchError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import symbols
@@ -119,6 +121,28 @@ def test_what_another_context_does_not_find_is_named(any_rig: Any, tensor: Any) 
     r.facade.on["address_in"] = fail
     with pytest.raises(DriverError, match="device 1 is sm_90; the variable is 'gain' on device 0"):
         r.program.call((tensor("float32", 4), tensor("float32", 4)), stream=9)
+
+
+@pytest.mark.parametrize("address", [0x7000, 0x9000])
+def test_a_program_that_another_thread_closed_launches_nothing_in_another_context(
+    any_rig: Any, tensor: Any, address: int
+) -> None:
+    """What was found out about the device is gone then, the variables' addresses too; close waits for the call."""
+    r = any_rig(filtered())
+    r.program.preload(0)
+    closing = threading.Thread(target=r.program.close)
+
+    def close(*_: object) -> None:
+        closing.start()
+        while r.program._context.closed_because is None:
+            time.sleep(0.001)
+
+    r.facade.elsewhere = address
+    r.facade.on["address_in"] = close
+    with pytest.raises(LifecycleError, match="closed"):
+        r.program.call((tensor("float32", 4), tensor("float32", 4)), stream=9)
+    closing.join(60)
+    assert (r.facade.count("launch"), r.facade.count("unload")) == (0, 1)
 
 
 def test_a_captured_first_call_is_refused_with_nothing_written(any_rig: Any, tensor: Any) -> None:

@@ -548,6 +548,8 @@ class Context(LauncherMemory):
             If the context is neither the device's primary one nor a green one of it.
         DriverError
             If the driver does not find the variable there.
+        LifecycleError
+            If the program was closed meanwhile.
         """
         if self._address_in is None:
             return
@@ -557,8 +559,10 @@ class Context(LauncherMemory):
         except DriverError:
             with naming_variable(symbol, device):  # which costs a call that succeeds too much
                 raise
-        state = self.states[device]
-        if found is not None and state is not None and found != state.variables[0]:
+        if found is None:
+            return
+        state = self.states[device] or self.preload(device)  # which another thread may have closed meanwhile
+        if found != state.variables[0]:
             raise rows.STREAM_CONTEXT(device)
 
     def refuse_capture(self, stream: int, device: int) -> None:
