@@ -74,6 +74,17 @@ class Contexts:
         with self.current(which):
             return self._handle("cuStreamCreate", 1)
 
+    @contextmanager
+    def replaced_green(self):
+        """Let the green one be gone, and one that ``cuCtxCreate`` made have its handle, until the block ends."""
+        self._call("cuGreenCtxDestroy", ctypes.c_void_p(self.green))
+        made = self._handle("cuCtxCreate_v2", 0, 0)
+        self._call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        assert made == self.green
+        yield
+        self._call("cuCtxDestroy_v2", ctypes.c_void_p(made))
+        self.green = self._handle("cuGreenCtxCreate", ctypes.c_void_p(1), 0, 1)
+
     def end(self):
         self._call("cuCtxDestroy_v2", ctypes.c_void_p(self.made))
         self._call("cuGreenCtxDestroy", ctypes.c_void_p(self.green))
@@ -174,6 +185,34 @@ def test_a_bound_launch_looks_where_it_is_made(every_backend, contexts):
             assert caught.value.refusal == "stream-context", harness
             with contexts.current("green"):
                 bound()
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["default", "own"])
+def test_a_green_context_is_asked_once_for_its_variables(simulator, every_backend, contexts, own):
+    """Another one is asked anew, by whose handle it is reached when the first is gone."""
+    asked = []
+
+    def note(proceed, *arguments):
+        asked.append(arguments)
+        proceed(*arguments)
+
+    with every_backend.loaded(remembering()) as pair:
+        for harness, loaded in pair.loaded:
+            args, stream = harness.arguments(X), contexts.stream("green") if own else 0
+            loaded.call(args)
+            with contexts.current("green"), simulator.intercept("cuLibraryGetGlobal", note):
+                loaded.call(args, stream=stream)
+                asked.clear()
+                loaded.call(args, stream=stream)
+                assert not asked, harness
+            with (
+                simulator.reusing_handles(),
+                contexts.replaced_green(),
+                contexts.current("green"),
+                pytest.raises(TrunnionError) as caught,
+            ):
+                loaded.call(args, stream=contexts.stream("green") if own else 0)
+            assert caught.value.refusal == "stream-context", harness
 
 
 def test_what_is_not_found_in_another_context_is_told_alike(simulator, every_backend, contexts):

@@ -32,7 +32,7 @@ def steps():
 
 def world():
     handles = itertools.count(1000)
-    context = Context(next(handles), Device(0, ARCHITECTURES["sm_90a"]))
+    context = Context(next(handles), Device(0, ARCHITECTURES["sm_90a"]), 1)
     streams = [Stream(next(handles), context, number, flags=1) for number in range(STREAMS)]
     events = [Event(next(handles), context, 0) for _ in range(EVENTS)]
     return Captures(lambda: next(handles)), streams, events, handles

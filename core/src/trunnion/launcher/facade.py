@@ -255,7 +255,7 @@ class ContextFacade(Protocol):
         """Make the device's primary context current, whichever other one is; return whether `leave` must undo it."""
 
     def address_in(self, stream: int, device: int, variable: tuple[Any, str]) -> int | None:
-        """Return where a variable is in a stream's context; None: that is the primary one, or there is none yet.
+        """Return where a variable is in a stream's context; None: as in the primary one, or there is no context yet.
 
         Parameters
         ----------

@@ -159,6 +159,11 @@ def _get_device(call: Call, result: int | None) -> None:
     put(ctypes.c_int32, result, call.state.current().device.ordinal, "device")
 
 
+def _get_id(call: Call, handle: int | None, result: int | None) -> None:
+    context = call.state.current() if handle is None else _context(call, handle)
+    put(ctypes.c_uint64, result, context.number, "ctxId")
+
+
 def _synchronize(call: Call) -> None:
     context = call.state.current()  # kernels run to their end inside the launch: nothing is ever pending
     with call.state.lock:
@@ -226,6 +231,7 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         "cuCtxPushCurrent_v2": _push,
         "cuCtxPopCurrent_v2": _pop,
         "cuCtxGetDevice": _get_device,
+        "cuCtxGetId": _get_id,
         "cuCtxSynchronize": _synchronize,
         "cuCtxGetLimit": _get_limit,
         "cuCtxSetLimit": _set_limit,

@@ -50,6 +50,9 @@ class Context:
     device: Device
     """The device that it belongs to."""
 
+    number: int
+    """What ``cuCtxGetId`` returns: no other context of the process has or had it."""
+
     references: int = 0
     """How often it is retained; at 0 it is destroyed. One that was made has one reference until it is destroyed."""
 

@@ -47,6 +47,7 @@
   E1(cuCtxPushCurrent_v2, "cuCtxPushCurrent", 4000, P) \
   E1(cuCtxPopCurrent_v2, "cuCtxPopCurrent", 4000, P) \
   E1(cuCtxGetDevice, "cuCtxGetDevice", 2000, P) \
+  E2(cuCtxGetId, "cuCtxGetId", 12000, P, P) \
   E0(cuCtxSynchronize, "cuCtxSynchronize", 2000) \
   E2(cuCtxGetLimit, "cuCtxGetLimit", 3010, P, I) \
   E2(cuCtxSetLimit, "cuCtxSetLimit", 3010, I, L) \

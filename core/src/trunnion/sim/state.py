@@ -80,7 +80,10 @@ class DriverState:
         self.bodiless: set[str] = set()
         """The kernels of which was said that they have none."""
         self._taking = Turns("the simulated driver is at work", nests=True)
-        self.contexts = tuple(Context(self.new_handle(), device) for device in self.devices)
+        self._contexts_made = itertools.count(1)
+        self.contexts = tuple(
+            Context(self.new_handle(), device, next(self._contexts_made)) for device in self.devices
+        )
         self._stacks: dict[int, list[Context]] = {}
         self._streams: dict[tuple[int, int], int] = {}
         self._activated: set[int] = set()
@@ -170,12 +173,14 @@ class DriverState:
                 self.handled.pop(thing.handle, None)
         context.limits.clear()
         context.defaults.clear()
+        context.number = next(self._contexts_made)  # of the one that is retained later under the same handle
         if not is_primary:
             self.remove(context)
 
     def make_context(self, device: Device, primary: Context | None = None) -> Context:
         """Return a new context beside the primary one, reachable by its handle; a green one if it is of a primary."""
-        context = Context(self.new_handle(), device, references=1, primary=primary)
+        number = next(self._contexts_made)
+        context = Context(self.new_handle(), device, number, references=1, primary=primary)
         self.add(context)
         return context
 

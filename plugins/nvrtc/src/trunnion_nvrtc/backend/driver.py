@@ -70,6 +70,7 @@ class CudaDriver:
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
         self._retainers: dict[int, object] = {}
+        self._sharing: dict[int, int] = {}  # of contexts that have the primary one's variables: id by handle
         self._entered = EnteredContexts(_current_context, _pop)
         self.set_aside = process_set_aside()
         self._launch_address = _address("cuLaunchKernelEx", _LAUNCH_EX)
@@ -132,6 +133,18 @@ class CudaDriver:
             current = int(context)
         if current in {0, int(self._primary(device))}:
             return None
+        status, number = calls.cuCtxGetId(cu.CUcontext(current))
+        if not status and self._sharing.get(current) == number:
+            return None
+        address = self._address_there(context, variable)
+        # A green context is one for as long as it lives, and no other one of the process gets its id, by whose handle
+        # another may be reached later.
+        if not status and address == within_primary(self, device, self._address, *variable):
+            self._sharing[current] = number
+        return address
+
+    def _address_there(self, context: Any, variable: tuple[Any, str]) -> int:
+        """Return where a variable is in a context; None: in the current one."""
         if context is None:
             return self._address(*variable)
         self._push(context, sys._getframe())  # noqa: SLF001 - who leaves

@@ -23,6 +23,7 @@ struct Driver {
   decltype(&::cuDevicePrimaryCtxRelease) primary_ctx_release;
   decltype(&::cuCtxGetCurrent) ctx_get_current;
   decltype(&::cuCtxGetDevice) ctx_get_device;
+  decltype(&::cuCtxGetId) ctx_get_id;
   decltype(&::cuCtxPushCurrent) ctx_push_current;
   decltype(&::cuCtxPopCurrent) ctx_pop_current;
   decltype(&::cuCtxSynchronize) ctx_synchronize;
@@ -72,6 +73,7 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuDevicePrimaryCtxRelease", 11000},
     {"cuCtxGetCurrent", 4000},
     {"cuCtxGetDevice", 2000},
+    {"cuCtxGetId", 12000},
     {"cuCtxPushCurrent", 4000},
     {"cuCtxPopCurrent", 4000},
     {"cuCtxSynchronize", 2000},

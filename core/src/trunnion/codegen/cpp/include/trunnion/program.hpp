@@ -69,6 +69,10 @@ struct DeviceState {
   uint32_t* cluster_blocks;  // that each kernel is known to be allowed; only clusters of a call's ask
   uint64_t* variables;       // the address of each
   bool* launches;            // of each that is deferred, whether the device was asked
+
+  // The ids, plus 1, of other contexts that have these variables, each in its own place.
+  static constexpr uint32_t kMostSharing = 8;
+  uint64_t sharing[kMostSharing];
 };
 
 // A reference to a device's primary context, which is gone once nobody has one.
@@ -187,7 +191,7 @@ class Program : public Life {
 
   // Refuse a context of a device that has other variables than those that the program wrote: neither the primary one, nor
   // a green one of it.
-  [[gnu::cold]] bool check_variables(const DeviceState& state, int32_t ordinal, CUcontext context) const;
+  [[gnu::cold]] bool check_variables(DeviceState& state, int32_t ordinal, CUcontext context) const;
 
   // Whether the driver may be asked, beyond the program's end too, for what it left in a device's context.
   bool is_reachable() const {

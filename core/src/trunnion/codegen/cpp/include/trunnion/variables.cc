@@ -77,7 +77,13 @@ bool Program::prepare_variables(DeviceState& state, int32_t ordinal) {
   return !written || VariableWriter(driver_).write(*rule_, state);
 }
 
-bool Program::check_variables(const DeviceState& state, int32_t ordinal, CUcontext context) const {
+bool Program::check_variables(DeviceState& state, int32_t ordinal, CUcontext context) const {
+  // A green context is one for as long as it lives, and no other one of the process gets its id, by whose handle another
+  // may be reached later.
+  unsigned long long id = 0;
+  const bool has_id = driver_.ctx_get_id(context, &id) == CUDA_SUCCESS;
+  uint64_t& sharing = state.sharing[id % DeviceState::kMostSharing];
+  if (has_id && __atomic_load_n(&sharing, __ATOMIC_RELAXED) == id + 1) return true;
   CUresult status = driver_.ctx_push_current(context);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuCtxPushCurrent", status);
   CUdeviceptr address = 0;
@@ -93,7 +99,9 @@ bool Program::check_variables(const DeviceState& state, int32_t ordinal, CUconte
   driver_.ctx_pop_current(&context);
   if (relaxing != CUDA_SUCCESS) return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", relaxing);
   if (status != CUDA_SUCCESS) return refused("cuLibraryGetGlobal", status, &refused_variable);
-  return address == state.variables[0] || raise_stream_context(ordinal);
+  if (address != state.variables[0]) return raise_stream_context(ordinal);
+  if (has_id) __atomic_store_n(&sharing, id + 1, __ATOMIC_RELAXED);
+  return true;
 }
 
 bool copy_to_variable(const Driver& driver, uint64_t variable, uint64_t source, uint64_t nbytes,
