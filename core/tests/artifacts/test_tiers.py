@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import fsspec
@@ -26,7 +27,6 @@ from trunnion.storage.refusals import NotKeptWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from trunnion.artifacts.artifact import Artifact
 
@@ -368,6 +368,31 @@ def test_a_server_that_does_not_answer_is_not_waited_for(
     with pytest.warns(NotKeptWarning, match=r"TimeoutError: no answer within 0\.2 seconds"):
         assert store.get_or_build(KEY, build) == build.artifact
     assert time.monotonic() - began < 30
+    assert build.count == 1
+
+
+class Dripping(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A server that answers each question before anybody gives up."""
+
+    protocol = "trunniondripping"
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        time.sleep(0.6)
+        return Path(path).read_bytes()[start:end]
+
+
+def test_a_server_that_drips_is_waited_for_no_longer_than_one_that_is_silent(
+    behind: Path, build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation(Dripping.protocol, Dripping, clobber=True)
+    monkeypatch.setattr(tiers, "ANSWER_SECONDS", 1)
+    store = ArtifactStore(tmp_path / "store", behind=f"{Dripping.protocol}://{behind}")
+    with pytest.warns(NotKeptWarning, match="TimeoutError: no answer within 1 seconds"):
+        assert store.get_or_build(KEY, build) == build.artifact
+    assert build.count == 1
+    monkeypatch.setattr(tiers, "ANSWER_SECONDS", 60)
+    other = ArtifactStore(tmp_path / "other", behind=f"{Dripping.protocol}://{behind}")
+    assert other.get_or_build(KEY, build) == build.artifact
     assert build.count == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import time
@@ -31,7 +32,7 @@ REST_SECONDS: Final = 60.0
 """For so long a tier is not asked again that could not be read."""
 
 ANSWER_SECONDS: Final = 30.0
-"""For so long a server is waited for, to connect and for each file: then it counts as one that cannot be read."""
+"""For so long a server is waited for, to connect and for a whole artifact: then it counts as one that is not there."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 """How a text begins that names no folder; ``::`` stands between the protocols that fsspec chains."""
@@ -201,10 +202,10 @@ class UrlTier:
 
     def read(self, key: str) -> Artifact | None:
         """See `Tier`."""
-        place = f"{_ENTRIES}/{key}"
-        said = self._ask(_bytes, f"{place}/{MANIFEST_NAME}", MAX_MANIFEST_BYTES)
+        place, ask = f"{_ENTRIES}/{key}", functools.partial(self._ask, time.monotonic() + ANSWER_SECONDS)
+        said = ask(_bytes, f"{place}/{MANIFEST_NAME}", MAX_MANIFEST_BYTES)
         if said is None:
-            self._is_store = self._is_store or self._ask(_is_there, _ENTRIES, 0)
+            self._is_store = self._is_store or ask(_is_there, _ENTRIES, 0)
             if not self._is_store:
                 raise _no_store()
             return None
@@ -212,14 +213,14 @@ class UrlTier:
         if manifest.key != key:  # the rest may be large, and is of no use
             raise CorruptArtifactError(MANIFEST_NAME, f"is of key {shorten(manifest.key)}")
         for name, record in manifest.files.items():
-            data = self._ask(_bytes, f"{place}/{name}", record.size)
+            data = ask(_bytes, f"{place}/{name}", record.size)
             if data is None:
                 raise CorruptArtifactError(name, "is missing")
             files[name] = data
         return Artifact(manifest, files)
 
-    def _ask(self, question: Callable[[Any, str, int], _T], path: str, most: int) -> _T:
-        """Return what the file system says of a path below the folder.
+    def _ask(self, end: float, question: Callable[[Any, str, int], _T], path: str, most: int) -> _T:
+        """Return what the file system says of a path below the folder, until that time.
 
         Raises
         ------
@@ -233,7 +234,7 @@ class UrlTier:
             files, root = known = connected or _connect(self._url)
             return known, question(files, f"{root.rstrip('/')}/{path}", most)
 
-        self._connected, found = _answer(call)
+        self._connected, found = _answer(call, end)
         return found
 
 
@@ -277,8 +278,8 @@ def _is_http(files: Any) -> bool:
     return "http" in ((protocol,) if is_a(protocol, str) else protocol)
 
 
-def _answer(call: Callable[[], _T]) -> _T:
-    """Return what a call to a library returns, within `ANSWER_SECONDS`: it runs in a thread, which is then given up.
+def _answer(call: Callable[[], _T], end: float) -> _T:
+    """Return what a call to a library returns until a time of the monotonic clock; its thread is then given up.
 
     So what a signal's handler raises meanwhile, in the main thread, is not taken for the library's.
 
@@ -302,7 +303,7 @@ def _answer(call: Callable[[], _T]) -> _T:
         threading.Thread(target=run, name="trunnion-tier", daemon=True).start()
     except RuntimeError as error:  # too many of them, or Python is at its end
         raise ForeignError from error
-    if not done.wait(ANSWER_SECONDS):
+    if not done.wait(end - time.monotonic()):
         raise ForeignError from TimeoutError(f"no answer within {ANSWER_SECONDS:g} seconds")
     for one in errors:
         raise one
