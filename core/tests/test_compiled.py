@@ -233,7 +233,9 @@ def test_it_tells_how_it_is_called(program: Any) -> None:
     assert (CompiledProgram.__doc__ or "").startswith("A program")
 
 
-def test_if_its_program_is_not_known_it_tells_what_its_class_does(program: Any, backend: str) -> None:
+def test_if_its_program_is_not_known_it_tells_what_its_class_does_and_cannot_be_bound(
+    program: Any, backend: str, simulator: Any
+) -> None:
     files = {name: data for name, data in program.artifact.files.items() if name != PROGRAM_FILE}
     records = {name: FileRecord.of(data) for name, data in files.items()}
     bare = Artifact(replace(program.artifact.manifest, files=records), files)
@@ -244,6 +246,13 @@ def test_if_its_program_is_not_known_it_tells_what_its_class_does(program: Any, 
     loaded = CompiledProgram.from_artifact(bare)
     assert loaded.__doc__ == CompiledProgram.__doc__
     assert repr(loaded) == f"<CompiledProgram for {loaded.target} by {backend}>"
+    x = simulator.tensor(torch.zeros(8))
+    loaded(x)
+    with pytest.raises(
+        CorruptArtifactError, match=r"program\.json: .*missing.*; build it again from the program"
+    ):
+        loaded.bind(x)
+    loaded.close()
 
 
 def test_nothing_stands_between_a_call_and_its_launcher(program: Any, simulator: Any) -> None:

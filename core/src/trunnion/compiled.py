@@ -332,6 +332,11 @@ class CompiledProgram:
         -------
         BoundLaunch
             Calling it launches. It keeps the tensors alive.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the artifact holds no program, which says how its arguments are bound; a call may do without.
         """
         loaded, convention = self._load(), self._convention
         given = convention.arguments(args, named) if named else args

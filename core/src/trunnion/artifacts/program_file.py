@@ -34,7 +34,9 @@ def program_of(artifact: Artifact) -> KernelProgram:
     """
     text = artifact.files.get(PROGRAM_FILE)
     if text is None:
-        raise CorruptArtifactError(PROGRAM_FILE, "is missing from the artifact")
+        raise CorruptArtifactError(
+            PROGRAM_FILE, "is missing from the artifact; build it again from the program"
+        )
     try:
         return KernelProgram.from_json(text.decode())
     except ValueError as error:
