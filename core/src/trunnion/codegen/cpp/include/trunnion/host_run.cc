@@ -20,7 +20,7 @@ bool Turns::open() {
 }
 
 void Turns::close() {
-  if (gate_ != nullptr) munmap(gate_, sizeof(Gate));
+  if (gate_ != nullptr) unmap_forgetful(gate_, sizeof(Gate));
 }
 
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,

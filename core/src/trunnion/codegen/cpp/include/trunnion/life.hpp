@@ -53,6 +53,7 @@ struct Present {
 
 // Memory of zeros, whole pages of it, that a forked child finds zeroed again; null: there is none.
 void* map_forgetful(size_t nbytes);
+void unmap_forgetful(void* memory, size_t nbytes);
 
 class Flight;
 
@@ -108,7 +109,7 @@ class Life {
  protected:
   // Give back what calls need.
   void forget() {
-    if (present_ != nullptr) munmap(present_, sizeof(Present));
+    if (present_ != nullptr) unmap_forgetful(present_, sizeof(Present));
     std::free(memory_);
   }
 
