@@ -129,3 +129,13 @@ def test_equal_draws_have_equal_digests(clock):
         one.check(way, example, lambda: None)
     assert first.digest == again.digest
     assert len({first.digest, other.digest, otherwise.digest}) == 3
+
+
+def test_a_step_is_told_of_its_own_thread_alone():
+    told = []
+    found = Search(lambda: told.append(1), tuple)
+    found.step()
+    assert told == [1]
+    with ThreadPoolExecutor() as pool:
+        pool.submit(found.step).result()
+    assert told == [1], "a thread that goes on hid a law that hangs"

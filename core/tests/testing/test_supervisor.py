@@ -55,7 +55,7 @@ def test_a_law_that_does_not_go_on_hangs(monkeypatch):
     (hung,) = supervised("faulty", laws("L10"), QUICK, patience=1.0)
     assert hung.status == "hung"
     first, *stacks = hung.text.splitlines()
-    assert first == "hung in law L10: no example was done in 1 seconds"
+    assert first == "hung in law L10: no example, nor a step of one, was done in 1 seconds"
     assert "trunnion_faulty.py" in hung.text
     assert any(line.endswith(" in emit") for line in stacks)
     assert stacks[-1] == "  …"

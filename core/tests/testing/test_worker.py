@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
+
+import pytest
 
 from trunnion.testing import worker
+from trunnion.testing.faults import CALL_STATUSES
 from trunnion.testing.runner import harness_of
 
 
@@ -26,6 +30,27 @@ def test_it_tells_of_each_step(monkeypatch, simulator):
     assert examples == [{}] * 3
     assert verdict["verdict"]["status"] == "held"
     assert verdict["verdict"]["examples"] == 3
+
+
+@pytest.mark.parametrize("law_id", ["F1", "F3", "F4"])
+def test_a_long_example_says_that_it_goes_on(simulator, law_id):
+    """Each driver call of an example fails in turn, when thorough by each status: that may take minutes."""
+    words, examples = [], []
+    law = worker.catalogue()[law_id]
+
+    def counted(harness, example):
+        before = len(words)
+        law.body(harness, example)
+        examples.append(len(words) - before)
+
+    harness = harness_of("nvrtc")
+    replace(law, body=counted, ways=("call",)).check(
+        harness, examples=2, thorough=True, told=lambda: words.append(1)
+    )
+    assert len(examples) >= 2
+    assert min(examples) >= len(CALL_STATUSES), (
+        "each call fails by each status, and a word is said after each"
+    )
 
 
 def test_a_backend_that_is_not_there_is_told(monkeypatch):

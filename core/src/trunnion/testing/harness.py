@@ -117,6 +117,12 @@ class Harness:
     enough: Callable[[], None] = _nothing
     """Called before each build and call: ends the search once a law is red and its time is over."""
 
+    step: Callable[[], None] = _nothing
+    """Called after each step of an example that may take minutes: says that the process is alive.
+
+    A law calls it itself, in a loop over a list that was whole before: whatever hangs within a step is still silent.
+    """
+
     kept: Path | None = None
     """Where the objects of C++ launchers are kept that laws only use; None: nowhere. See `kept_launchers`."""
 

@@ -154,7 +154,7 @@ class Law:
         thorough
             Whether every way gets that many examples.
         told
-            Called after each example.
+            Called after each example, and each step of a long one.
 
         Raises
         ------
@@ -226,7 +226,14 @@ class _Run:
         self._until = Verdict(0, Counter())
         self._law, self._shrink = checked, shrink
         self._search = Search(told, lambda: tuple(self._harness.seen))
-        self._harness = replace(harness, made=self.made, seen=[], asked=set(), enough=self._search.enough)
+        self._harness = replace(
+            harness,
+            made=self.made,
+            seen=[],
+            asked=set(),
+            enough=self._search.enough,
+            step=self._search.step,
+        )
         applies = checked.applies_to(harness)
         # What only the backend lacks no program requires, so no program can be refused for it.
         lacking = checked.requires - harness.capabilities

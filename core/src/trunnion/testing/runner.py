@@ -190,7 +190,7 @@ def check(law: Law, harness: Harness, options: Options, told: Callable[[], None]
     options
         How.
     told
-        Called after each example.
+        Called after each example, and each step of a long one.
 
     Raises
     ------

@@ -63,7 +63,8 @@ class Search:
     Parameters
     ----------
     told
-        Called after each example, so that a process which runs laws can say that it is alive.
+        Called after each example, and each step of a long one, so that a process which runs laws can say that it is
+        alive.
     seen
         Returns what the harness saw of the last call.
     """
@@ -98,6 +99,14 @@ class Search:
         if self._place == (os.getpid(), threading.get_ident()):
             self._is_over = True
             raise SearchEndedError
+
+    def step(self) -> None:
+        """Say that the process is alive within an example, of which a step is done; see `Harness.step`.
+
+        In other threads and in a forked child it does nothing: that one of them goes on says nothing of the law.
+        """
+        if self._place == (os.getpid(), threading.get_ident()):
+            self._told()
 
     def check(self, way: str, example: Any, body: Callable[[], None]) -> None:
         """Check the law on one example.

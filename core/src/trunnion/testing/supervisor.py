@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["PATIENCE", "supervised"]
 
 PATIENCE: Final = 300.0
-"""Seconds without a word after which a process hangs; it says one after each example."""
+"""Seconds without a word after which a process hangs; it says one after each example, and each step of a long one."""
 
 _TICK = 0.5  # seconds between two looks whether the process still runs
 _LOOK, _LOOKS = 0.2, 25  # at what a process that hangs says: seconds between two, and how many at the most
@@ -52,7 +52,8 @@ def supervised(
     options
         How they are checked.
     patience
-        Seconds without a word of a process that checks a law, until it counts as hung; it says one after each example.
+        Seconds without a word of a process that checks a law, until it counts as hung; it says one after each
+        example, and after each step of one that may take minutes.
     jobs
         How many processes check laws at once, 1 or more. What is drawn does not depend on it.
 
@@ -184,7 +185,7 @@ class _Worker:
             raise BackendUnavailableError(
                 self._backend, "", f"the process that checks the laws {what}: {self._said()}"
             )
-        what = f"hung in law {running}: no example was done in {patience:g} seconds"
+        what = f"hung in law {running}: no example, nor a step of one, was done in {patience:g} seconds"
         if ended is not None:
             what = f"crashed in law {running} ({_status(ended)})"
         yield LawReport(

@@ -1,7 +1,8 @@
 """A process that checks laws for another one, which hears of each step by a pipe: whatever ends it, ends nothing else.
 
-Each line of the pipe is a JSON object: ``{"law": id}`` when a law begins, ``{}`` after each example, ``{"verdict": …}``
-with the fields of a `LawReport` when a law is done, and ``{"error": text}`` if none can be checked.
+Each line of the pipe is a JSON object: ``{"law": id}`` when a law begins, ``{}`` after each example, and each step of a
+long one, ``{"verdict": …}`` with the fields of a `LawReport` when a law is done, and ``{"error": text}`` if none can be
+checked.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def law_report(law: Law, harness: Harness, options: Options, told: Any = lambda:
     options
         How.
     told
-        Called after each example.
+        Called after each example, and each step of a long one.
     """
     start, text = time.monotonic(), ""
     status = "held" if law.applies_to(harness) else "refused"

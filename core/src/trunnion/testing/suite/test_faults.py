@@ -92,10 +92,11 @@ def _each(*without: Capability) -> Any:
 
 def _failures(
     harness: Harness, names: list[str], first: Status, *, only: str = ""
-) -> list[tuple[int, Status]]:
-    """Return where in a good run calls fail in turn, and what each returns; when thorough, all of both.
+) -> Iterator[tuple[int, Status]]:
+    """Yield where in a good run calls fail in turn, and what each returns; when thorough, all of both.
 
-    Otherwise the first, the middle and the last of a name fail, and what they return is dealt round.
+    Otherwise the first, the middle and the last of a name fail, and what they return is dealt round. When thorough
+    there may be a thousand: after each the law says that it goes on.
 
     Parameters
     ----------
@@ -113,10 +114,14 @@ def _failures(
         if name.startswith(only):
             places.setdefault(name, []).append(place)
     if harness.thorough:
-        return list(product(chain(*places.values()), CALL_STATUSES))
-    some = {each[at] for each in places.values() for at in (0, len(each) // 2, -1)}
-    start = CALL_STATUSES.index(first)
-    return list(zip(sorted(some), islice(cycle(CALL_STATUSES), start, None), strict=False))
+        failures = list(product(chain(*places.values()), CALL_STATUSES))
+    else:
+        some = {each[at] for each in places.values() for at in (0, len(each) // 2, -1)}
+        start = CALL_STATUSES.index(first)
+        failures = list(zip(sorted(some), islice(cycle(CALL_STATUSES), start, None), strict=False))
+    for failure in failures:
+        yield failure
+        harness.step()
 
 
 @contextmanager
