@@ -9,8 +9,10 @@ import sys
 
 import pytest
 
+from trunnion.model.capability import Capability
 from trunnion.registry import default_registry
 from trunnion.testing.laws import EXAMPLES, catalogue
+from trunnion.testing.strategies import PROGRAM_CAPABILITIES
 
 _USABLE = sorted(
     (spec for spec in default_registry().backends() if spec.probe().usable), key=lambda spec: -spec.auto_rank
@@ -42,9 +44,24 @@ def test_law(harnesses, backend, law_id, seeds_to_try):
     for seed in seeds_to_try(f"{law_id}-{backend}"):
         verdict = law.check(harnesses[backend], seed=law.seed(seed))
         assert verdict.examples >= EXAMPLES[law.cost]
+        if law.deal is not None:
+            assert verdict.met.keys() >= law.deal.capabilities(harnesses[backend])
         if seed is None and len(law.ways) > 1 and law.applies_to(harnesses[backend]):
             unused = {way for way in law.ways if verdict.made[way] < 2}
             assert unused == _UNSAID.get(law_id, set())
+
+
+def test_what_can_matter_to_a_failing_driver_call_is_dealt_to_each_law_of_faults():
+    dealing = {law.id: law.deal for law in catalogue().laws.values() if law.deal is not None}
+    assert dealing.keys() == {"F1", "F2", "F3", "F4"}
+    for deal in dealing.values():
+        assert deal.capabilities(_Declaring) == PROGRAM_CAPABILITIES
+
+
+class _Declaring:
+    """A backend that declares everything."""
+
+    capabilities = frozenset(Capability)
 
 
 def _suite(*options: str) -> subprocess.CompletedProcess[str]:

@@ -26,6 +26,8 @@ class Idle:
     asked: set = field(default_factory=set)
     thorough: bool = False
     enough: object = None
+    step: object = None
+    opened: list = field(default_factory=list)
     name: str = "idle"
     machine: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tier="sim"))
 

@@ -108,6 +108,9 @@ class Harness:
     seen: list[Seen] = field(default_factory=list)
     """The last call, for the report of a violation."""
 
+    opened: list[tuple[Artifact, Artifact]] = field(default_factory=list)
+    """The last artifact that was saved to be opened, and what it was opened as."""
+
     asked: set[tuple[str, str]] = field(default_factory=set)
     """What was asked beside the examples, by way in: see `once`."""
 

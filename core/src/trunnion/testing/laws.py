@@ -9,12 +9,13 @@ import pkgutil
 import zlib
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.capability import BACKEND_CAPABILITIES
+from trunnion.testing.dealing import due
 from trunnion.testing.search import Search, SearchEndedError, assuming
 from trunnion.testing.ways import NEEDS, WAYS
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from trunnion.model.capability import Capability
+    from trunnion.testing.dealing import Deal
     from trunnion.testing.draws import Drawn
     from trunnion.testing.harness import Harness
     from trunnion.testing.search import Counterexample
@@ -114,6 +116,9 @@ class Law:
     The first that breaks the law too is reported in place of the whole. None: there are none.
     """
 
+    deal: Deal | None = None
+    """What is dealt round to the examples, so that each run meets all of it; None: they are as `given` draws them."""
+
     def seed(self, other: str | int | None = None) -> int:
         """Return what chooses the law's examples: a number of its own, or another one that follows from ``other``."""
         return zlib.crc32((self.id if other is None else f"{self.id} {other}").encode())
@@ -138,8 +143,8 @@ class Law:
     ) -> Verdict:
         """Check the law on a backend: that it holds, or that what it requires is refused.
 
-        Equal seeds draw equal examples, in every process. Each example is checked in a way that is drawn with it; then
-        each way that made too few calls gets examples of its own.
+        Equal seeds draw equal examples, in every process. Each example is checked in a way that is drawn with it, or
+        dealt to it where the law's capabilities are; then each way that made too few calls gets examples of its own.
 
         Parameters
         ----------
@@ -167,11 +172,12 @@ class Law:
         run = _Run(self, replace(harness, thorough=thorough), shrink=shrink, told=told)
         first = self.seed() if seed is None else seed
         run.again = f"seed={first}, examples={wanted}, thorough={thorough}, shrink=False"
+        draw = run.draw if self.deal is None or not self.applies_to(harness) else run.deal
         if not thorough or len(ways) == 1:
-            run.draw(ways, wanted, first)
+            draw(ways, wanted, first)
         for way in ways if len(ways) > 1 else ():
             if thorough:
-                run.draw((way,), wanted, zlib.crc32(way.encode(), first))
+                draw((way,), wanted, zlib.crc32(way.encode(), first))
             else:
                 run.draw_more(way, first)
         return run.verdict()
@@ -211,6 +217,9 @@ class Verdict:
     digest: str = ""
     """A digest of what was drawn: equal digests, equal draws."""
 
+    met: Counter[Capability] = field(default_factory=Counter)
+    """How many of the examples needed each capability, of a law that deals them."""
+
 
 class _Run:
     """A law that is being checked on a backend."""
@@ -221,6 +230,7 @@ class _Run:
         from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs  # noqa: PLC0415 - needs hypothesis
 
         self.count = 0
+        self._met: Counter[Capability] = Counter()  # of a law that deals capabilities
         self.made: Counter[str] = Counter()
         self.again = ""  # what `Law.check` is told to draw the same again
         self._until = Verdict(0, Counter())
@@ -230,6 +240,7 @@ class _Run:
             harness,
             made=self.made,
             seen=[],
+            opened=[],
             asked=set(),
             enough=self._search.enough,
             step=self._search.step,
@@ -250,7 +261,37 @@ class _Run:
                 return
             self.draw((way,), 1 + _EACH_WAY, zlib.crc32(f"{way} {more}".encode(), seed), simplest=False)
 
-    def draw(self, ways: tuple[str, ...], examples: int, seed: int, *, simplest: bool = True) -> None:
+    def deal(self, ways: tuple[str, ...], examples: int, seed: int) -> None:
+        """Check the law on the simplest example, and on others to which ways and what the law deals are dealt round.
+
+        Each is drawn by itself, since Hypothesis draws many of several as changes of the one before. Which way meets
+        what follows from the seed; an example that says nothing about the law is drawn anew.
+        """
+        dealt = self._law.deal
+        if dealt is None:
+            return
+        before, known = self.count, self._met.copy()
+        order = sorted(dealt.capabilities(self._harness))
+        start = seed % (len(order) or 1)
+        order = [*order[start:], *order[:start]]
+        self.draw(ways[:1], 1, seed)
+        for turn in range(examples * _MOST_ROUNDS):
+            left = examples - (self.count - before)
+            if left <= 0:
+                return
+            given = dealt.needing(self._harness, due(order, (self._met - known).keys(), left))
+            way = ways[(seed + turn) % len(ways)]
+            self.draw((way,), 2, zlib.crc32(str(turn).encode(), seed), simplest=False, given=given)
+
+    def draw(
+        self,
+        ways: tuple[str, ...],
+        examples: int,
+        seed: int,
+        *,
+        simplest: bool = True,
+        given: SearchStrategy[Any] | None = None,
+    ) -> None:
         """Check the law on drawn examples, each in one of the ways; the first, always the simplest, may be left out."""
         drawn = 0
         import hypothesis  # noqa: PLC0415 - only a run of the suite needs it
@@ -274,7 +315,9 @@ class _Run:
             phases=(hypothesis.Phase.generate, *((hypothesis.Phase.shrink,) if self._shrink else ())),
             report_multiple_bugs=False,
         )
-        test = hypothesis.given(st.sampled_from(ways), drawn_from(self._given))(check_one)
+        test = hypothesis.given(st.sampled_from(ways), drawn_from(self._given if given is None else given))(
+            check_one
+        )
         try:
             with drawn_by_seed_alone():
                 hypothesis.seed(seed)(settings(test))()
@@ -308,10 +351,12 @@ class _Run:
                 self._until = self.verdict()
             raise
         self.count += 1  # an assumption of the body that does not hold ends it before
+        if self._law.deal is not None and self.body is self._law.body:
+            self._met.update(self._law.deal.met(example))
 
     def verdict(self) -> Verdict:
         """Return what was checked so far."""
-        return Verdict(self.count, self.made.copy(), self._search.digest)
+        return Verdict(self.count, self.made.copy(), self._search.digest, self._met.copy())
 
     def _violation(self, found: Counterexample) -> LawViolation:
         """Return the violation that an example showed, with its report."""
@@ -366,6 +411,7 @@ def law(  # noqa: PLR0913 - one for each field that a law may have
     ways: tuple[str, ...] | None = None,
     undeclared: Callable[[Harness, Any], None] | None = None,
     parts: Callable[[Any], Iterable[Any]] | None = None,
+    deal: Deal | None = None,
 ) -> Callable[[Callable[[Harness, Any], None]], Law]:
     """Return a decorator that makes a law of a function; the first paragraph of its docstring is the sentence.
 
@@ -387,6 +433,8 @@ def law(  # noqa: PLR0913 - one for each field that a law may have
         `Law.undeclared`.
     parts
         `Law.parts`.
+    deal
+        `Law.deal`.
 
     Raises
     ------
@@ -411,6 +459,7 @@ def law(  # noqa: PLR0913 - one for each field that a law may have
             ways=(EVERY_WAY if tier != "any" else ONE_WAY) if ways is None else ways,
             undeclared=undeclared,
             parts=parts,
+            deal=deal,
         )
 
     return decorate

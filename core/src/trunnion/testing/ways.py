@@ -97,21 +97,25 @@ def _preloaded(harness: Harness, artifact: Artifact, program: KernelProgram) -> 
 
 
 def _opened(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
-    """Save the artifact, and return what `trunnion.load` makes of it, once the folder is gone."""
-    with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
-        artifact.save(Path(folder) / "saved")
-        read = Artifact.open(Path(folder) / "saved")
-    built = _AsBuilt(read, _loading_as(harness))
+    """Return what `trunnion.load` makes of the artifact, saved once, after the folder is gone."""
+    if not any(saved is artifact for saved, _ in harness.opened):
+        harness.opened[:] = [(artifact, _saved_and_opened(artifact))]
+    built = _AsBuilt(harness.opened[0][1], _loading_as(harness))
     harness.require(built.program == program, "what was saved is another program than what was opened")
     return _ordinary(harness, built)
+
+
+def _saved_and_opened(artifact: Artifact) -> Artifact:
+    with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
+        artifact.save(Path(folder) / "saved")
+        return Artifact.open(Path(folder) / "saved")
 
 
 def _compiled(
     harness: Harness, artifact: Artifact, program: KernelProgram, *, lazy: bool = False
 ) -> LoadedProgram:
     """Return what `trunnion.compile` returns, as a loaded program."""
-    source = harness.source(program)
-    known = KnownProgram(program, program.to_json(), lambda: source)
+    known = KnownProgram(program, program.to_json(), lambda: harness.source(program))
     pending = PendingArtifact(harness.machine.kind, lambda: artifact, known) if lazy else artifact
     return _ordinary(harness, _AsBuilt(pending, _loading_as(harness), known))
 

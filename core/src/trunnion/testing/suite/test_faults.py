@@ -22,6 +22,7 @@ from trunnion.sim.objects import Library, Stream
 from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected, check_given
+from trunnion.testing.dealing import Deal
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import (
     CALL_STATUSES,
@@ -45,7 +46,7 @@ from trunnion.testing.variable_contents import check_first_contents, noting_cont
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from hypothesis.strategies import SearchStrategy
 
@@ -64,30 +65,21 @@ _UNCAPTURED: Final = tuple(way for way in EVERY_WAY if way != "capture")
 """A capture has statuses of its own."""
 
 
-def _faulty(statuses: tuple[Status, ...], *without: Capability) -> Any:
-    """Return strategies of a good call, of a place among what it asks the driver, and of what that place returns."""
+def _deal(*beside: SearchStrategy[Any]) -> Deal:
+    """Return the deal of a good call, and of something drawn beside it, such as what its driver calls return."""
 
-    def given(harness: Harness) -> SearchStrategy[_Fault]:
-        good = scenarios(harness.capabilities - {*without})
-        return st.tuples(good, _PLACES, st.sampled_from(statuses))
+    def needing(harness: Harness, required: Sequence[Capability]) -> SearchStrategy[Any]:
+        return st.tuples(scenarios(harness.capabilities, required), *beside)
 
-    return given
+    return Deal(
+        lambda harness: harness.capabilities & PROGRAM_CAPABILITIES,
+        needing,
+        lambda example: example[0].program.plan().requires,
+    )
 
 
-def _each(*without: Capability) -> Any:
-    """Return strategies of a good call of a program that needs some capability, and of what its driver calls return."""
-
-    def given(harness: Harness) -> SearchStrategy[_Faults]:
-        declared = harness.capabilities - {*without}
-        needed = sorted(declared & PROGRAM_CAPABILITIES)
-        good = (
-            st.sampled_from(needed).flatmap(lambda one: scenarios(declared, (one,)))
-            if needed
-            else scenarios(())
-        )
-        return st.tuples(good, st.sampled_from(CALL_STATUSES))
-
-    return given
+_EACH: Final = _deal(st.sampled_from(CALL_STATUSES))
+_STICKY: Final = _deal(_PLACES, st.sampled_from(STICKY_STATUSES))
 
 
 def _failures(
@@ -304,7 +296,7 @@ def _struck_call(
     return fault, observed.error, observed
 
 
-@law("F1", given=_each(), ways=_UNCAPTURED)
+@law("F1", given=_EACH.given, deal=_EACH, ways=_UNCAPTURED)
 def failing_driver_calls(harness: Harness, example: _Faults) -> None:
     """Each driver call of a call fails in turn: it is named with its status, nothing follows; the next is right."""
     scenario, status = example
@@ -448,7 +440,7 @@ def _fail_again(harness: Harness, scenario: Scenario, status: Status) -> None:
             bound.check(harness, scenario.program)
 
 
-@law("F2", given=_faulty(STICKY_STATUSES, Capability.ACCESS_POLICY_WINDOW), ways=_UNCAPTURED)
+@law("F2", given=_STICKY.given, deal=_STICKY, ways=_UNCAPTURED)
 def broken_devices(harness: Harness, example: _Fault) -> None:
     """A device that fails for good is the same typed error in every call, and launches nothing; closing ends."""
     scenario, place, status = example
@@ -496,7 +488,7 @@ class _Preparation:
             self._loaded.close()
 
 
-@law("F3", given=_each(Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
+@law("F3", given=_EACH.given, deal=_EACH, ways=LOADS)
 def failing_preparations(harness: Harness, example: _Faults) -> None:
     """Each driver call of loading and preloading fails in turn: it is named with its status, and again they succeed."""
     scenario, status = example
@@ -525,7 +517,7 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
             check_first_contents(harness, scenario.program, seen)
 
 
-@law("F4", given=_each(Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
+@law("F4", given=_EACH.given, deal=_EACH, ways=LOADS)
 def failing_closes(harness: Harness, example: _Faults) -> None:
     """Each driver call of a close fails in turn: it is named with its status, and the program is closed."""
     scenario, status = example
