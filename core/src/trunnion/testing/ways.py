@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
 
 __all__ = [
-    "CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture", "compiled_program", "stream_objects", "taken_up",
+    "CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture", "compiled_program", "kept", "stream_objects",
+    "taken_up",
 ]  # fmt: skip
 
 
@@ -132,6 +133,31 @@ def taken_up(harness: Harness, artifact: Artifact | Path) -> LoadedProgram:
     registry.register(_loading_as(harness))
     runtime = harness.sabotage.runtime(harness.machine.runtime)
     return _Ordinary(CompiledProgram.from_artifact(artifact, registry=registry, runtime=runtime))
+
+
+def kept(
+    harness: Harness,
+    artifact: Artifact,
+    program: KernelProgram,
+    again: Callable[[Artifact], Artifact],
+    tell: Callable[..., None],
+) -> LoadedProgram:
+    """Return what `trunnion.compile` makes of an artifact that it finds in a cache, as a loaded program.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    artifact
+        What was kept.
+    program
+        What is compiled.
+    again, tell
+        As `BuiltProgram` takes them.
+    """
+    known = KnownProgram(program, program.to_json(), lambda: harness.source(program))
+    built = BuiltProgram(artifact, _loading_as(harness), known, again, tell)
+    return _ordinary(harness, built)
 
 
 def _loading_as(harness: Harness) -> BackendSpec:

@@ -12,6 +12,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.program_file import PROGRAM_FILE
+from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
 from trunnion.contract.spec import Capability
 from trunnion.errors import (
@@ -29,7 +31,7 @@ from trunnion.messages import shorten
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.driverless import built_without_a_driver, files_of
@@ -37,15 +39,17 @@ from trunnion.testing.expected import Refused
 from trunnion.testing.faults import asked
 from trunnion.testing.laws import ONE_WAY, law
 from trunnion.testing.machine import synthetic_image
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
-from trunnion.testing.strategies import Scenario, programs, scenarios
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, programs, scenarios
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_faults import unloading_all
-from trunnion.testing.ways import taken_up
+from trunnion.testing.ways import compiled_program, kept, taken_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
     from trunnion.testing.harness import Harness
 
@@ -249,8 +253,10 @@ def _check_said(harness: Harness, scenario: Scenario, image: DeviceImage) -> Non
 def damaged_artifacts(harness: Harness, example: tuple[Scenario, int]) -> None:
     """What was saved and is not whole, or has more in it, is a CorruptArtifactError, and nothing of it is loaded.
 
-    A file with other bytes that the manifest names is a typed error, unless a call is right without it.
+    A file with other bytes that the manifest names is a typed error, unless a call is right without it. So is a
+    launcher that is not what this version writes for the program beside it; if a cache kept it, it is built again.
     """
+    harness.once(_check_other_launchers)
     scenario, place = example
     assume(not isinstance(expect(scenario.program, scenario.call.imagined()), Refused))
     artifact = harness.build(scenario.program)
@@ -262,6 +268,70 @@ def damaged_artifacts(harness: Harness, example: tuple[Scenario, int]) -> None:
             _check_damaged(harness, saved)
     for name in artifact.files:
         _check_strange(harness, scenario, artifact.including(name, b"none of its kind"))
+
+
+def _check_other_launchers(harness: Harness) -> None:
+    """Require that no launcher runs as that of another program, or with another text than its program's.
+
+    Hashes and texts come before the true ones and after them: whoever compares may do it by halves.
+    """
+    tensor = TensorParam("a", dtype("float32"), (Const(3),))
+    program = taking(tensor)
+    artifact, true = harness.build(program), program.plan().hash
+    others = [replace(program, name=f"p{number}") for number in range(64)]
+    for is_less in (True, False):
+        other = next(one for one in others if (one.plan().hash < true) is is_less)
+        _check_other(harness, artifact.including(PROGRAM_FILE, other.to_json().encode()))
+        named = replace(artifact.manifest, plan_hash=other.plan().hash)
+        _check_other(harness, replace(artifact, manifest=named))
+    source = harness.source(program)
+    call = CallSpec(args=(TensorSpec(dtype="float32", shape=(3,), strides=(1,)),))
+    for text in (source.text.removesuffix("\n"), f"{source.text}\n"):
+        other_text = artifact.including(source.filename, text.encode())
+        _check_other(harness, other_text)
+        _check_kept(harness, Scenario(program, call), other_text, artifact)
+
+
+def _check_other(harness: Harness, artifact: Artifact) -> None:
+    """Require that parts which do not belong together are refused; where a text is compiled, once it is asked for."""
+    try:
+        loaded = taken_up(harness, artifact)
+    except CorruptArtifactError:
+        return
+    with closing(loaded):
+        compiled = compiled_program(loaded)
+        try:
+            _ = None if compiled is None else compiled.host_source
+        except CorruptArtifactError:
+            return
+    harness.violation("took a launcher for that of a program for which another one is written")
+
+
+def _check_kept(harness: Harness, scenario: Scenario, other: Artifact, true: Artifact) -> None:
+    """Require that of an artifact with another launcher, which a cache kept, the true one is made, with a warning.
+
+    One that was not kept under a key is refused.
+    """
+    told: list[object] = []
+
+    def tell(_: str, kind: type[Warning], __: int) -> None:
+        told.append(kind)
+
+    def found(artifact: Artifact) -> LoadedProgram:
+        return kept(harness, artifact, scenario.program, lambda _: true, tell)
+
+    with closing(found(other.unkeyed())) as loaded:
+        error = observe(harness, lambda: loaded.preload(0)).error
+        harness.require(
+            isinstance(error, CorruptArtifactError),
+            f"the launcher is another, and preloading raised {error!r}",
+        )
+    harness.require(not told, "what no cache kept was built again")
+    with closing(found(other.keyed({"suite": "0" * 64}))) as loaded:
+        check_call(harness, scenario, loaded)
+    harness.require(
+        told == [CorruptArtifactWarning], f"a launcher that was kept is another, and told was {told}"
+    )
 
 
 def _check_strange(harness: Harness, scenario: Scenario, artifact: Artifact) -> None:
