@@ -35,6 +35,7 @@ class Idle:
     made: Counter = field(default_factory=Counter)
     seen: list = field(default_factory=list)
     opened: list = field(default_factory=list)
+    taken: list = field(default_factory=list)
     asked: set = field(default_factory=set)
     thorough: bool = False
     enough: object = None

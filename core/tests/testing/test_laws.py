@@ -28,6 +28,7 @@ class Idle:
     enough: object = None
     step: object = None
     opened: list = field(default_factory=list)
+    taken: list = field(default_factory=list)
     name: str = "idle"
     machine: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tier="sim"))
 

@@ -12,7 +12,7 @@ from leak_reading.processes import children
 from trunnion.errors import BackendUnavailableError
 from trunnion.testing.laws import catalogue
 from trunnion.testing.runner import Options
-from trunnion.testing.supervisor import PATIENCE, _innermost, supervised
+from trunnion.testing.supervisor import PATIENCE, _innermost, _without_outer_frames, supervised
 
 FAULTY = Path(__file__).parents[1] / "faulty_backend"
 QUICK = Options(examples=2, shrink=False)
@@ -74,6 +74,17 @@ def test_of_deep_stacks_the_inner_frames_are_told():
     assert len(told) == 6 * 17
     assert told[16] == "  …"
     assert _innermost("") == ""
+
+
+def test_of_a_crash_the_inner_frames_are_told_and_every_other_line():
+    frames = [f'  File "{n}.py", line 1 in f' for n in range(90)]
+    text = "\n".join(
+        ["about to crash", "Current thread 0x1:", *frames, "", "Thread 0x2:", *frames, "the end"]
+    )
+    stack = [*frames[:16], "  …"]
+    assert _without_outer_frames(text).splitlines() == [
+        "about to crash", "Current thread 0x1:", *stack, "", "Thread 0x2:", *stack, "the end",
+    ]  # fmt: skip
 
 
 def test_equal_seeds_draw_the_same_in_every_process_and_others_do_not():

@@ -20,6 +20,7 @@ from trunnion.testing import runner, search
 from trunnion.testing.harness import Harness, Sabotage
 from trunnion.testing.laws import LawViolation, catalogue, law
 from trunnion.testing.machine import SimulatedMachine
+from trunnion.testing.observed import Seen
 from trunnion.testing.saboteurs import SABOTEURS
 from trunnion.testing.search import Counterexample
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
@@ -154,3 +155,30 @@ def test_a_search_ends_within_an_example_that_makes_many_calls(simulator, monkey
     with pytest.raises(LawViolation, match="it is wider"):
         repeated.check(harness)
     assert 100 < len(looks) < 150
+
+
+def reported(error, *, seen=()):
+    found = Counterexample("call", scenario(), error, seen)
+    violation = LawViolation("X1", "left: kernel_3" + "_" * 64 + " in kernel_12")
+    violation.__cause__ = error
+    return violation_report(catalogue()["L9"], "acme", violation, found, AGAIN)
+
+
+def test_what_says_nothing_is_left_out():
+    error = ValueError("odd")
+    error.add_note("Failing test case: check_one(way='call', example=Scenario(program=KernelProgram(...)))")
+    error.add_note("a note of the backend's own")
+    text = reported(error)
+    assert text.startswith("X1 on acme, by way of call: left: kernel_3 in kernel_12\n")
+    assert "Failing test case" not in text
+    assert "ValueError: odd\na note of the backend's own\n" in text
+
+
+def test_a_call_of_another_program_is_not_compared_with_the_examples():
+    """What a law asks beside its examples may be the last call before it is broken."""
+    example = scenario()
+    seen = Seen(example.call.imagined(), (), "")
+    own = replace(seen, program=example.program)
+    other = replace(seen, program=replace(example.program, name="other"))
+    for one, compared in ((seen, True), (own, True), (other, False)):
+        assert ("error due: none" in reported(ValueError("odd"), seen=(one,))) is compared

@@ -108,6 +108,9 @@ class Harness:
     seen: list[Seen] = field(default_factory=list)
     """The last call, for the report of a violation."""
 
+    taken: list[KernelProgram] = field(default_factory=list)
+    """The program that was made callable last, if it is known."""
+
     opened: list[tuple[Artifact, Artifact]] = field(default_factory=list)
     """The last artifact that was saved to be opened, and what it was opened as."""
 
@@ -263,6 +266,7 @@ class Harness:
         TrunnionError
             Whatever the backend refuses with.
         """
+        self.taken.clear()
         adapter = self.sabotage.adapter(self.adapter)
         return self.sabotage.loaded(adapter.load(artifact, self.sabotage.runtime(self.machine.runtime)))
 
@@ -309,6 +313,7 @@ class Harness:
             Whatever the backend, or the driver, refuses with.
         """
         loaded = self.way.load(self, artifact, program)
+        self.taken[:] = [program]
         self.made[self.way.id] += self.way.loads
         return loaded
 
@@ -429,7 +434,7 @@ class Harness:
             observed = observe(self, lambda: given.launch(loaded), given_out=given.out)
         else:
             self.made[self.way.id] += not self.way.loads
-        self.seen[:] = [observed.seen(facts)]
+        self.seen[:] = [replace(observed.seen(facts), program=next(iter(self.taken), None))]
         return facts, observed
 
     def with_destinations(self, call: CallSpec, expected: Expected) -> CallSpec:

@@ -240,6 +240,7 @@ class _Run:
             harness,
             made=self.made,
             seen=[],
+            taken=[],
             opened=[],
             asked=set(),
             enough=self._search.enough,

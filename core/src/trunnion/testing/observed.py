@@ -11,6 +11,7 @@ from trunnion.sim.trace import Allocated, CallRefused, Launched, MemoryCopied, M
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from trunnion.model.program import KernelProgram
     from trunnion.sim.tensormap import Im2colRequest, TiledRequest
     from trunnion.testing.expected import CallSignature
     from trunnion.testing.harness import Harness
@@ -98,6 +99,9 @@ class Seen:
 
     error: str
     """What it raised; empty if it returned."""
+
+    program: KernelProgram | None = None
+    """What was called; None: nobody knows."""
 
 
 def observe(harness: Harness, launch: Callable[[], Any], *, given_out: list[Any] | None = None) -> Observed:

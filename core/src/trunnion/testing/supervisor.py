@@ -217,7 +217,7 @@ class _Worker:
     def _said(self, end: int = -1) -> str:
         """Return what the process said, up to a byte, without its midst if it is long."""
         self._words.seek(0)
-        text = self._words.read(end).decode("utf-8", "replace").strip()
+        text = _without_outer_frames(self._words.read(end).decode("utf-8", "replace").strip())
         return text if len(text) <= 2 * _WORDS else f"{text[:_WORDS]}\n…\n{text[-_WORDS:]}"
 
     def _words_from(self, start: int) -> str:
@@ -234,6 +234,16 @@ def _innermost(stacks: str) -> str:
     return "\n".join(
         line for lines in threads for line in (*lines[:_FRAMES], *(["  …"] if len(lines) > _FRAMES else []))
     )
+
+
+def _without_outer_frames(text: str) -> str:
+    """Return a text in which each stack that faulthandler wrote is cut after some frames: the outer ones are alike."""
+    lines, frames = [], 0
+    for line in text.splitlines():
+        frames = frames + 1 if line.startswith('  File "') else 0
+        if frames <= _FRAMES + 1:
+            lines.append(line if frames <= _FRAMES else "  …")
+    return "\n".join(lines)
 
 
 def _status(status: int) -> str:

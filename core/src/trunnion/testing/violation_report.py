@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,10 @@ __all__ = ["replay_program", "violation_report"]
 _ALONE_IT_HELD = (
     "Checked alone, the example held: what came before has a part in it. This program draws all of it again:"
 )
+_LONG_NAME = re.compile(r"(kernel_\d+)_{8,}")
+"""The symbol of a kernel of a synthetic image: what makes it long says nothing."""
+
+_EXAMPLE_NOTES = ("Failing test case", "Falsifying example")
 _MOST_VALUE, _MOST_REASONS, _MOST_LAUNCHES, _FRAMES = 40, 1000, 4, 6
 
 
@@ -48,15 +53,23 @@ def violation_report(
     tier
         Where the law was checked.
     """
-    lines = [f"{violation.law_id} on {backend}, by way of {found.way}: {violation.message}"]
+    message = _LONG_NAME.sub(r"\1", violation.message)
+    lines = [f"{violation.law_id} on {backend}, by way of {found.way}: {message}"]
     lines.append(f"the law:   {law.sentence}")
     lines += _last_call(found)
     if violation.__cause__ is not None:
-        told = traceback.format_exception(violation.__cause__, limit=-_FRAMES)
-        lines.append("".join(told).rstrip())
+        lines.append(_told_of(violation.__cause__))
     program = replay_program(law.id, backend, found, again, tier)
     shows = "This program shows it again:" if found.repeats else _ALONE_IT_HELD
     return "\n".join((*lines, shows, "", program))
+
+
+def _told_of(error: BaseException) -> str:
+    """Return an error's traceback, without what Hypothesis adds to it: the example, of which the program is made."""
+    told = traceback.TracebackException.from_exception(error, limit=-_FRAMES)
+    notes = [note for note in told.__notes__ or () if not str(note).startswith(_EXAMPLE_NOTES)]
+    told.__notes__ = notes or None  # type: ignore[assignment]  # None says that there are none
+    return "".join(told.format()).rstrip()
 
 
 def replay_program(law_id: str, backend: str, found: Counterexample, again: str, tier: str = "sim") -> str:
@@ -92,7 +105,7 @@ def _last_call(found: Counterexample) -> Iterator[str]:
     """Yield what came of the last call, and what the oracle says of it."""
     programs = programs_in(found.example)
     seen = next((one for one in found.seen if isinstance(one, Seen)), None)
-    if seen is None or len(programs) != 1:
+    if seen is None or len(programs) != 1 or seen.program not in (None, programs[0]):
         return
     expected = expect(programs[0], seen.facts)
     yield f"arrived:   {_joined(_arrived(seen.launches)) if not seen.error else seen.error}"

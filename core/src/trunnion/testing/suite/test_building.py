@@ -133,7 +133,12 @@ def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
         told = (error.kernel, error.ordinal)
         harness.require(told == (kernel.name, ordinal), f"named {told}, expected {(kernel.name, ordinal)}")
         return
-    harness.violation(f"kernel {kernel.name!a} takes {changed}, and the build went through")
+    harness.violation(f"kernel {kernel.name!a} takes {_laid(changed)}, and the build went through")
+
+
+def _laid(parameters: tuple[ImageParameter, ...]) -> str:
+    """Return where a kernel's parameters lie, for people."""
+    return ", ".join(f"{one.size} bytes at {one.offset}" for one in parameters) or "nothing"
 
 
 def _check_moved(harness: Harness, program: KernelProgram, image: DeviceImage, index: int) -> None:
@@ -149,7 +154,7 @@ def _check_moved(harness: Harness, program: KernelProgram, image: DeviceImage, i
         told, due = (error.kernel, error.ordinal), (kernel.name, last.ordinal)
         harness.require(told == due, f"named {told}, expected {due}")
         return
-    harness.violation(f"kernel {kernel.name!a} takes {changed}, and the build went through")
+    harness.violation(f"kernel {kernel.name!a} takes {_laid(changed)}, and the build went through")
 
 
 def _check_bounds(harness: Harness, plan: LaunchPlan, image: DeviceImage, index: int) -> None:
@@ -186,7 +191,8 @@ def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
     One that another version built is an ArtifactError.
     """
     artifact = harness.build(scenario.program)
-    harness.require(harness.build(scenario.program).digest == artifact.digest, "two builds differ")
+    other = harness.build(scenario.program)
+    harness.require(other.digest == artifact.digest, f"two builds differ: {_difference(other, artifact)}")
     with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
         place = Path(folder) / "artifact"
         for _ in range(2):  # the same once more is no other
@@ -200,12 +206,20 @@ def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
         check_call(harness, scenario, loaded)
     finally:
         loaded.close()
-    other = replace(opened, manifest=replace(opened.manifest, emitter="another/0"))
+    newer = replace(opened, manifest=replace(opened.manifest, emitter="another/0"))
     try:
-        taken_up(harness, other)
+        taken_up(harness, newer)
     except ArtifactError:
         return
     harness.violation("took up an artifact that another version built")
+
+
+def _difference(other: Artifact, artifact: Artifact) -> str:
+    """Return in which files two artifacts differ; if in none, it is their manifests."""
+    names = sorted(other.files.keys() | artifact.files.keys())
+    return (
+        ", ".join(name for name in names if other.files.get(name) != artifact.files.get(name)) or "manifest"
+    )
 
 
 @law("B3", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)
