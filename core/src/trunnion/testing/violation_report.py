@@ -68,7 +68,7 @@ def _told_of(error: BaseException) -> str:
     """Return an error's traceback, without what Hypothesis adds to it: the example, of which the program is made."""
     told = traceback.TracebackException.from_exception(error, limit=-_FRAMES)
     notes = [note for note in told.__notes__ or () if not str(note).startswith(_EXAMPLE_NOTES)]
-    told.__notes__ = notes or None  # type: ignore[assignment]  # None says that there are none
+    told.__notes__ = notes or None
     return "".join(told.format()).rstrip()
 
 
