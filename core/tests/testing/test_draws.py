@@ -35,6 +35,9 @@ class Idle:
     asked: set[Any] = field(default_factory=set)
     thorough: bool = False
     enough: Any = None
+    step: Any = None
+    opened: list[Any] = field(default_factory=list)
+    taken: list[Any] = field(default_factory=list)
     name: str = "idle"
     machine: Any = field(default_factory=lambda: SimpleNamespace(tier="sim"))
 
