@@ -53,6 +53,40 @@ MISTAKES = {
         "False",
         ("Z1",),
     ),
+    "waits for what it launched": (
+        """                    kernel=name,
+                )
+""",
+        """                    kernel=name,
+                )
+                with relaxed():
+                    ask("cuStreamSynchronize", stream, stream=stream)
+""",
+        ("L1",),
+    ),
+    "takes bytes for elements": (
+        "return self.runtime.allocate(shape, kind, device, stream)",
+        "return self.runtime.allocate((count * kind.itemsize,), kind, device, stream)[:count].view(shape)",
+        ("O1",),
+    ),
+    "sets what no launch asks for": (
+        """ask("cuKernelSetAttribute", dynamic, room, kernel, ordinal)""",
+        """ask("cuKernelSetAttribute", dynamic, room, kernel, ordinal)
+            carveout = attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            ask("cuKernelSetAttribute", carveout, 100, kernel, ordinal)""",
+        ("C4",),
+    ),
+    "keeps what is closed": (
+        "            self.unloaded = True\n",
+        "            self.unloaded = True\n            vars(cuda).setdefault('closed', []).append(self)\n",
+        ("C9",),
+    ),
+    "changes the environment": (
+        """ask("cuInit", 0)""",
+        """ask("cuInit", 0)
+        os.environ["BARE"] += "." """,
+        ("N3",),
+    ),
 }
 
 
@@ -81,7 +115,8 @@ def test_without_a_mistake_it_holds(harness, law):
 @pytest.mark.parametrize(
     ("mistake", "law"), [(mistake, law) for mistake, (*_, laws) in MISTAKES.items() for law in laws]
 )
-def test_each_mistake_is_caught_by_its_law(harness, mistake, law):
+def test_each_mistake_is_caught_by_its_law(harness, mistake, law, monkeypatch):
+    monkeypatch.setenv("BARE", "")
     old, new, _ = MISTAKES[mistake]
     with pytest.raises(LawViolation):
         catalogue()[law].check(Harness(spec=backend(old, new), machine=harness.machine), shrink=False)

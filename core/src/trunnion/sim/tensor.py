@@ -390,18 +390,20 @@ def _run(
     return _to_host(simulator, result)
 
 
+_KIND: Any = torch.Tensor  # of which torch's annotations tell what an instance has
+
 _LAYOUT: Final = frozenset(
     (
         torch.Tensor.data_ptr,
         torch.Tensor.dim,
-        torch.Tensor.dtype.__get__,
+        _KIND.dtype.__get__,
         torch.Tensor.element_size,
         torch.Tensor.is_conj,
         torch.Tensor.is_contiguous,
         torch.Tensor.is_neg,
-        torch.Tensor.layout.__get__,
+        _KIND.layout.__get__,
         torch.Tensor.numel,
-        torch.Tensor.shape.__get__,
+        _KIND.shape.__get__,
         torch.Tensor.size,
         torch.Tensor.storage_offset,
         torch.Tensor.stride,

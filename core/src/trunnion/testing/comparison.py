@@ -10,6 +10,7 @@ from trunnion.testing.delivery import compare_launches, compare_maps, locate_wor
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.provision import (
     compare_contents,
+    compare_waits,
     compare_workspaces,
     input_addresses,
     output_addresses,
@@ -160,5 +161,6 @@ def check_expected(
     compare_workspaces(harness, expected, facts, observed, where)
     compare_contents(harness, expected, observed, where)
     compare_copies(harness, expected, observed, where)
+    compare_waits(harness, observed)
     if first:
         compare_maps(harness, expected, observed, where)

@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from trunnion.model.params import TensorParam
-from trunnion.sim.trace import Allocated, Launched, MemorySet, Synchronized
+from trunnion.sim.trace import Allocated, Launched, MemorySet, PersistingLinesReset, Synchronized
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Address, TensorFacts
 from trunnion.testing.machine import USED, MemorySeen
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "compare_allocations",
     "compare_contents",
+    "compare_waits",
     "compare_workspaces",
     "input_addresses",
     "output_addresses",
@@ -118,6 +119,7 @@ def compare_workspaces(
         len(real) <= outputs + len(wanted) and (wanted or len(real) == outputs),
         f"{len(real)} allocations for {outputs} outputs and {len(wanted)} workspaces",
     )
+    _compare_room(harness, expected, observed)
     for one in expected.workspaces:
         start = where.get(Address(one.name, 0, workspace=True), 0)
         harness.require(one.nbytes or not start, f"workspace {one.name!a} of no bytes lies at {start:#x}")
@@ -144,6 +146,21 @@ def compare_workspaces(
         harness.require(
             apart or "workspace" not in one_range[0] + other[0], f"{one_range[0]} and {other[0]} share memory"
         )
+
+
+def _compare_room(harness: Harness, expected: Expected, observed: Observed) -> None:
+    """Require that a call takes the bytes that it needs, and what their alignment takes.
+
+    A GPU's allocator rounds up: only machines that do not are asked.
+    """
+    if harness.machine.tier == "gpu":
+        return
+    outputs = expected.outputs if observed.given_out is None else ()
+    needed = [(_output_bytes(one), one.alignment) for one in outputs]
+    needed += [(one.nbytes, one.alignment) for one in expected.workspaces]
+    most = sum(nbytes + alignment for nbytes, alignment in needed if nbytes)
+    took = sum(event.nbytes for event in observed.allocations)
+    harness.require(took <= most, f"{took} bytes were allocated, {most} with their alignment are enough")
 
 
 def _taken(
@@ -196,6 +213,36 @@ def compare_allocations(harness: Harness, observed: Observed, stream: int) -> No
             not last or (isinstance(last[0], Synchronized) and last[0].stream == stream),
             "memory of the legacy stream may go to another thread before stream 2 is done with it",
         )
+
+
+def compare_waits(harness: Harness, observed: Observed) -> None:
+    """Require that a call does not wait for what it launched: what the caller does next is done meanwhile.
+
+    Two waits must be: for what memory of the legacy stream serves, see `compare_allocations`; and before the lines of a
+    window are taken out of the cache.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    observed
+        What came of the call.
+
+    Raises
+    ------
+    LawViolation
+        If it waits.
+    """
+    events = observed.events
+    if harness.machine.tier != "sim" or any(isinstance(event, PersistingLinesReset) for event in events):
+        return
+    behind = itertools.dropwhile(lambda event: not is_work(event), events)
+    waits = [
+        event
+        for event in behind
+        if isinstance(event, Synchronized) and not (event.stream == _PER_THREAD and observed.allocations)
+    ]
+    harness.require(not waits, f"a call waits for its own work: {waits}")
 
 
 # Contents ---------------------------------------------------------------------------------------------------------

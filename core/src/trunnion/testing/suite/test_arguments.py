@@ -520,6 +520,14 @@ def outputs(harness: Harness, scenario: Scenario) -> None:
             harness.require(len(real) <= count, f"{len(real)} allocations, expected {count} at most")
             wrong = [event.stream for event in real if event.stream != current]
             harness.require(not wrong, f"allocated under the streams {wrong}")
+    harness.once(_check_large)
+
+
+def _check_large(harness: Harness) -> None:
+    """Require of an output beside which alignment is little that no more than its bytes are allocated."""
+    program = taking(outputs=(TensorParam("large", dtype("float64"), (Const(4096),), access="write"),))
+    with harness.loaded(program) as loaded:
+        check_call(harness, Scenario(program, CallSpec(args=(), device=0)), loaded)
 
 
 def check_refused_or(harness: Harness, expected: object, error: Exception | None) -> None:

@@ -28,6 +28,7 @@ from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, asked, reports
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.machine import ARCHITECTURES
 from trunnion.testing.observed import is_work, observe
+from trunnion.testing.process_state import leaving_process
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, scenarios
@@ -233,10 +234,11 @@ def every_device(harness: Harness, example: tuple[Scenario, int | None, CaptureM
     """A program launches on each device, the null stream too, and leaves the thread's contexts and capture mode alone.
 
     So it does whatever context is current, and whatever mode: other code of the thread relies on both. It relies on the
-    tensor library's current device and streams as well.
+    tensor library's current device and streams as well, and on what a process has once: its environment, its handlers.
     """
     (scenario, handle, mode), simulator = example, harness.simulator
     with (
+        leaving_process(harness),
         _capture_mode(harness, mode),
         _leaving_thread(harness),
         harness.loaded(scenario.program) as loaded,

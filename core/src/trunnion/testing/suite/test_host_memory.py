@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import itertools
 import sys
 import warnings
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
@@ -44,6 +46,9 @@ _LAYOUTS: Final = 512 + 64
 
 _TIMES: Final = 128
 """The same of those that are alike: many enough for what each of them would leave."""
+
+_LOADS: Final = 32
+"""Programs that are loaded, called and closed."""
 
 _IN_ALL: Final = 3.5
 """How many times as many calls are made in all: two times are counted, which end alike.
@@ -98,10 +103,12 @@ def _in_use() -> tuple[int, int]:
 def host_memory_of_calls(harness: Harness, _: None) -> None:
     """Calls take no more of the host's memory the more there are, at new addresses, of new extents or refused.
 
-    Of what a launcher keeps there is a most, which the first calls of each kind reach.
+    Of what a launcher keeps there is a most, which the first calls of each kind reach. A program that is closed leaves
+    nothing.
     """
-    with harness.loaded(_program(harness)) as loaded, passing_over_what_is_there():
-        for kind, calls in _series(harness, loaded):
+    program = _program(harness)
+    with harness.loaded(program) as loaded, passing_over_what_is_there():
+        for kind, calls in itertools.chain(_series(harness, loaded), (_loads(harness, program),)):
             each = int(len(calls) / _IN_ALL)
             _make(harness, calls[: -2 * each])
             least = [_least(harness, some) for some in (calls[-2 * each : -each], calls[-each:])]
@@ -167,6 +174,18 @@ def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequ
     for word, wrong in _wrong(first, whole).items():
         refused = functools.partial(_refused, harness, entry, *wrong)
         yield f"refused for {word}", [refused] * times
+
+
+def _loads(harness: Harness, program: KernelProgram) -> tuple[str, Sequence[Callable[[], object]]]:
+    """Return calls that load a program each, and close it."""
+    artifact = harness.built(program)
+    given = harness.arguments((TensorSpec(dtype="float32", shape=(_EXTENT,), strides=(1,)),) * 2)
+
+    def load() -> None:
+        with closing(harness.reopen(program, artifact)) as loaded:
+            loaded.entry(*given)
+
+    return "of a program that is loaded and closed", [load] * int(_IN_ALL * _LOADS)
 
 
 def _launch_bound(given: Arguments, loaded: LoadedProgram) -> object:

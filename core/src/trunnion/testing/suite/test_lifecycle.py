@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.errors import TrunnionError
     from trunnion.testing.harness import Harness
+    from trunnion.testing.machine import Told
 
 __all__: list[str] = []
 
@@ -172,15 +173,16 @@ def _close_within(harness: Harness, scenario: Scenario, first: LoadedProgram, se
 
 @law("C4", given=lambda harness: st.tuples(_any(harness), st.booleans()))
 def preloading(harness: Harness, example: tuple[Scenario, bool]) -> None:
-    """Preloading a device leaves nothing of it to the first call, and launches nothing by itself."""
+    """Preloading a device leaves nothing of it to the first call, launches nothing and sets only what launches need."""
     scenario, elsewhere = example
+    harness.simulator.clear_trace()
     with harness.loaded(scenario.program) as loaded:
-        harness.simulator.clear_trace()
         for device in (0, 1):
             with harness.simulator.current(1 - device) if elsewhere else nullcontext():
                 loaded.preload(device)
         seen = harness.observed_launches()
         harness.require(not seen, f"preloading launched {seen}")
+        prepared = harness.sabotage.trace(harness.simulator.trace)
         facts, observed = harness.call(loaded, scenario.call)
         expected = expect(scenario.program, facts)
         if isinstance(expected, Refused):
@@ -190,6 +192,19 @@ def preloading(harness: Harness, example: tuple[Scenario, bool]) -> None:
         waiting = set(_left_to_calls(scenario.program))
         late = [event for event in observed.events if _prepares(event, waiting)]
         harness.require(not late, f"left to the first call: {late}")
+        _check_attributes(harness, scenario.program, (*prepared, *observed.events))
+
+
+def _check_attributes(harness: Harness, program: KernelProgram, events: tuple[Told, ...]) -> None:
+    """Require that no attribute of a kernel was set that no launch asks for."""
+    asked = {
+        FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES,
+        FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+    }
+    if any(launch.carveout is not None for launch in program.launches):
+        asked.add(FunctionAttribute.PREFERRED_SHARED_MEMORY_CARVEOUT)
+    stray = [event for event in events if isinstance(event, AttributeSet) and event.attribute not in asked]
+    harness.require(not stray, f"no launch asks for what was set: {stray}")
 
 
 def _left_to_calls(program: KernelProgram) -> Iterator[tuple[str, int]]:

@@ -21,7 +21,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.launch_attributes import AccessProperty
-from trunnion.sim.status import Status
+from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import (
     Launched,
     LimitSet,
@@ -29,7 +29,7 @@ from trunnion.sim.trace import (
     StreamAttributeSet,
     Synchronized,
 )
-from trunnion.testing.comparison import check_expected
+from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import PlantedFault
 from trunnion.testing.laws import law
@@ -44,6 +44,7 @@ from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
+    from trunnion.sim.interception import Proceed
     from trunnion.testing.expected import Expected
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
@@ -192,6 +193,7 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
                 _check_owed(harness, scenarios[0])
                 _check_given_back(harness, scenarios[0])
                 harness.once(_check_kept_within)
+                _check_without_limit(harness, scenarios[0])
         if Capability.GRAPH_CAPTURE in harness.capabilities and most:
             _check_told(harness, scenarios)
             _check_preloaded(harness)
@@ -240,6 +242,19 @@ def _check_kept_within(harness: Harness) -> None:
         machine.set_aside(0, held)
         harness.require(refused, "a close within a launch was not refused")
         harness.require(held >= _SHORT, f"a close that was refused left {held} bytes set aside")
+
+
+def _check_without_limit(harness: Harness, scenario: Scenario) -> None:
+    """Require that calls go through where no cache can be set aside, as in a part of a device (MIG) or under MPS."""
+
+    def refuse(name: str, proceed: Proceed, *arguments: Any) -> None:
+        if name in ("cuCtxGetLimit", "cuCtxSetLimit"):
+            raise Refusal(Status.UNSUPPORTED_LIMIT, "no cache can be set aside")
+        proceed(*arguments)
+
+    with harness.simulator.intercept_every(refuse), harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        check_call(harness, scenario, loaded, first=False)
 
 
 def _check_shared(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
