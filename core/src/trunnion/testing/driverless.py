@@ -1,4 +1,8 @@
-"""What a backend builds where there is no driver: in a process of its own, whose libcuda cannot be loaded."""
+"""What a backend builds where there is no driver: in a process of its own, whose libcuda cannot be loaded.
+
+The process works in another folder, with other folders for temporary files and for caches. Its home is the same, since
+a toolchain may be installed there.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from trunnion.model.program import KernelProgram
 from trunnion.registry import default_registry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.spec import BackendSpec
 
@@ -28,7 +34,7 @@ FilesOrError = dict[str, str] | str
 
 
 def built_without_a_driver(backend: str, program: KernelProgram) -> FilesOrError:
-    """Return what a backend builds in a process whose libcuda is an empty file, on a synthetic image.
+    """Return what a backend builds in another folder, where libcuda is an empty file, on a synthetic image.
 
     Parameters
     ----------
@@ -40,11 +46,15 @@ def built_without_a_driver(backend: str, program: KernelProgram) -> FilesOrError
     with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
         for name in _NAMES:
             (Path(folder) / name).touch()
+        places = {name: str(Path(folder) / name.lower()) for name in ("PWD", "TMPDIR", "XDG_CACHE_HOME")}
+        for place in places.values():
+            Path(place).mkdir()
         found = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
         environment = {
             **os.environ,
-            "LD_LIBRARY_PATH": os.pathsep.join((folder, *filter(None, found))),
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            **places,
+            "LD_LIBRARY_PATH": _absolute([folder, *found]),
+            "PYTHONPATH": _absolute(sys.path),
         }
         done = subprocess.run(
             [sys.executable, "-P", "-m", __name__, backend],
@@ -53,11 +63,17 @@ def built_without_a_driver(backend: str, program: KernelProgram) -> FilesOrError
             text=True,
             check=False,
             env=environment,
+            cwd=places["PWD"],
         )
     if done.returncode:
         return done.stderr.strip()[-1000:] or f"the process ended with status {done.returncode}"
     told: dict[str, str] = json.loads(done.stdout)
     return told
+
+
+def _absolute(found: Iterable[str]) -> str:
+    """Return the places that a search goes through, for a process that works in another folder."""
+    return os.pathsep.join(str(Path.cwd() / path) for path in found if path)
 
 
 def files_of(artifact: Artifact) -> dict[str, str]:

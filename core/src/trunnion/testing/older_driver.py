@@ -100,7 +100,7 @@ def main(backend: str, version: str) -> int:
     from trunnion.testing.runner import harness_of  # noqa: PLC0415 - likewise
 
     sim.start(arch=ARCHITECTURES, driver_version=int(version))
-    print("; ".join(problems(harness_of(backend))))  # noqa: T201 - what the process is for
+    print("; ".join(problems(harness_of(backend))), flush=True)  # noqa: T201 - what the process is for
     return 0
 
 

@@ -18,8 +18,10 @@ __all__ = ["broken_laws", "told_by_a_process"]
 _PATIENCE: Final = 300.0  # seconds: far more than any machine is busy
 
 
-def told_by_a_process(module: str, *words: str) -> str:
+def told_by_a_process(module: str, *words: str, optimized: bool = False) -> str:
     """Return what a module prints that is run in a process of its own, and how it ended if that was by an error.
+
+    What it prints ends with a line's end, once it has told all.
 
     Parameters
     ----------
@@ -27,19 +29,30 @@ def told_by_a_process(module: str, *words: str) -> str:
         Its name.
     *words
         What it is given.
+    optimized
+        Whether it is run as by ``python -O``, where neither assertions nor ``if __debug__:`` are there.
     """
     # The child finds what this process finds; what lies in the working folder is not what is installed.
     found = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", module, *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_PATIENCE,
-        env=found,
-    )
-    return done.stdout.strip() + (done.stderr.strip()[-1000:] if done.returncode else "")
+    how = ("-P", "-O") if optimized else ("-P",)
+    try:
+        done = subprocess.run(
+            [sys.executable, *how, "-m", module, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE,
+            env=found,
+        )
+    except subprocess.TimeoutExpired:
+        return f"the process had not ended after {_PATIENCE:.0f} s"
+    told = done.stdout.strip()
+    if not done.returncode:
+        return told
+    when = "after all was checked, " if done.stdout.endswith("\n") else ""
+    ended = f"{when}the process ended with status {done.returncode}: {done.stderr.strip()[-1000:]}"
+    return "; ".join(filter(None, (told, ended)))
 
 
 def broken_laws(harness: Harness, laws: Iterable[Law], examples: int) -> Iterator[str]:

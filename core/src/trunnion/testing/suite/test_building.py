@@ -399,7 +399,10 @@ def _added(saved: Path, names: list[str], place: int) -> None:
 
 @law("B4", given=lambda harness: programs(harness.capabilities), cost="toolchain", ways=ONE_WAY)
 def built_without_driver(harness: Harness, program: KernelProgram) -> None:
-    """Building asks no driver anything, and where none can be loaded it makes the very same bytes."""
+    """Building asks no driver anything, and where none can be loaded it makes the very same bytes.
+
+    So it does in another working folder, with other folders for temporary files and for caches.
+    """
     with asked(harness) as calls:
         here = files_of(harness.build(program))
     harness.require(not calls, f"the build asked the driver: {', '.join(calls)}")
@@ -407,4 +410,6 @@ def built_without_driver(harness: Harness, program: KernelProgram) -> None:
     if isinstance(there, str):
         harness.violation(f"where no driver can be loaded nothing was built: {there}")
     unlike = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
-    harness.require(not unlike, f"where no driver can be loaded other bytes were built: {unlike}")
+    harness.require(
+        not unlike, f"in another folder, where no driver can be loaded, other bytes were built: {unlike}"
+    )

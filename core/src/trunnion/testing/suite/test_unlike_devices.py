@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ from trunnion.testing.arithmetic import evaluate
 from trunnion.testing.comparison import check_call
 from trunnion.testing.history import Bench
 from trunnion.testing.laws import ONE_WAY, law
-from trunnion.testing.lone_device import told_by_a_lone_device
+from trunnion.testing.lone_device import saved_program, told_by_a_lone_device
 from trunnion.testing.machine import ALIKE, ARCHITECTURES, UNLIKE, synthetic_image
 from trunnion.testing.observed import observe
 from trunnion.testing.older_driver import told_by_an_older_driver
@@ -511,9 +513,13 @@ def decided_clusters_of_some_devices(harness: Harness, tour: Tour) -> None:
 def older_drivers(harness: Harness, version: int) -> None:
     """An older driver launches all that it knows; a launch attribute that is newer is a DeviceRequirementError.
 
-    Where there is one device, threads without a context launch, and each driver call that fails is named.
+    Where there is one device, threads without a context launch, and each driver call that fails is named. A process
+    takes up what another one built and saved, refuses under ``python -O`` too, and ends well with a program open.
     """
+    with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
+        saved = Path(folder) / "artifact"
+        harness.built(saved_program()).save(saved)
+        told = told_by_a_lone_device(harness.name, saved)
+    harness.require(not told, f"where there is one device: {told}")
     told = told_by_an_older_driver(harness.name, version)
     harness.require(not told, f"on a driver of CUDA {version}: {told}")
-    told = told_by_a_lone_device(harness.name)
-    harness.require(not told, f"where there is one device: {told}")
