@@ -48,6 +48,26 @@ MISTAKES = {
         "{Kind.FLOAT: object if hasattr(value, '__index__') else numbers.Real,",
         ("V8",),
     ),
+    "takes the plan of a program that is open under the same name": (
+        "return BareProgram(plan, ",
+        """opened = globals().setdefault("OPENED", [])
+        plan = next((one.plan for one in opened if one.plan.name == plan.name and not one.unloaded), plan)
+        opened.append(BareProgram(plan, image, [one.symbol for one in artifact.manifest.kernels], runtime))
+        return opened[-1]
+        return BareProgram(plan, """,
+        ("C3",),
+    ),
+    "keeps numbers under their hash": (
+        "        return scalar_bytes(plain_number(value, slot, runtime), slot.dtype, slot.name)  # rounds once\n",
+        """        value = plain_number(value, slot, runtime)
+        packed = scalar_bytes(value, slot.dtype, slot.name)
+        if not value or value != value or isinstance(value, complex):
+            return packed
+        key = slot.name, slot.dtype, type(value), hash(value)
+        return globals().setdefault("PACKED", {}).setdefault(key, packed)
+""",
+        ("Y1",),
+    ),
     "asks no device for shared memory": (
         "computed(launch.dynamic_smem_bytes) > self.room[device]",
         "False",

@@ -17,7 +17,7 @@ from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded, LimitSet, Synchronized
@@ -85,6 +85,34 @@ def one_difference(harness: Harness, history: History) -> None:
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_last_dimension)
     harness.once(_check_named_memory)
+    harness.once(_check_equal_hashes)
+
+
+_MODULUS: Final = (1 << 61) - 1
+"""Numbers that differ by it have one hash in Python, as -1 and -2 have."""
+
+_HASHED_ALIKE: Final[dict[str, tuple[tuple[int | float, int | float], ...]]] = {
+    "int32": ((-1, -2),),
+    "int64": ((-1, -2), (5, 5 + _MODULUS), (-7, -7 - _MODULUS)),
+    "uint64": ((5, 5 + _MODULUS),),
+    "float32": ((-1.0, -2.0), (1.0, 2.0**61)),
+    "float64": ((-1.0, -2.0), (1.0, 2.0**61)),
+}
+"""Pairs of numbers whose hashes are equal, by type."""
+
+
+def _check_equal_hashes(harness: Harness) -> None:
+    """Require the same of numbers that differ, though their hashes do not."""
+    params = tuple(ScalarParam(name, dtype(name)) for name in _HASHED_ALIKE)
+    program = taking(*params)
+    with harness.loaded(program) as loaded:
+        for place, pairs in enumerate(_HASHED_ALIKE.values()):
+            for one, other in pairs:
+                for number in (one, other, one):
+                    args: list[object] = [3] * len(params)
+                    args[place] = number
+                    call = CallSpec(args=tuple(args), device=0)
+                    check_call(harness, Scenario(program, call), loaded, first=False)
 
 
 def _check_named_memory(harness: Harness) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import ExitStack, closing, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
 from trunnion.model.launch import KernelLaunch
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import FunctionAttribute
@@ -86,13 +88,48 @@ def _check_handles_again(harness: Harness) -> None:
     """Require that nothing of a closed program is taken for another's to which the driver gives the same handles."""
     tensor, number = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("n", dtype("int32"))
     spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    cases: list[tuple[KernelProgram, tuple[object, ...]]] = [
+        (taking(tensor), (spec,)),
+        (taking(tensor, number), (spec, 7)),
+        (taking(number), (7,)),
+        (_asking_for_more(harness, taking(tensor), 4), (spec,)),
+        (_asking_for_more(harness, taking(number), 1000), (7,)),
+    ]
+    held: list[Any] = []
     with harness.simulator.reusing_handles():
-        for params, args in (((tensor,), (spec,)), ((tensor, number), (spec, 7)), ((number,), (7,))):
-            program = taking(*params)
+        for program, args in cases:
             scenario = Scenario(program, CallSpec(args=args, device=0))
             with harness.loaded(program) as loaded:
                 check_call(harness, scenario, loaded)
                 check_call(harness, scenario, loaded, first=False)
+            held += [
+                harness.machine.empty(16, 0) for _ in range(4)
+            ]  # no variable lies where a former one lay
+
+
+_MUCH = 100_000
+"""Bytes of dynamic shared memory that a kernel must be allowed to have."""
+
+
+def _asking_for_more(harness: Harness, program: KernelProgram, count: int) -> KernelProgram:
+    """Return a program with what a launcher must ask of each library and kernel anew: a variable, much shared memory.
+
+    Parameters
+    ----------
+    harness
+        The backend, of which not all have variables.
+    program
+        A program of one launch.
+    count
+        The variable's elements.
+    """
+    (launch,) = program.launches
+    launch = replace(launch, dynamic_smem_bytes=Const(_MUCH))
+    if Capability.MODULE_VARIABLES not in harness.capabilities:
+        return replace(program, launches=(launch,))
+    variable = ModuleVariable("v", dtype("float32"), (count,))
+    launch = replace(launch, args=(*launch.args, variable))
+    return replace(program, launches=(launch,), variables=(variable,))
 
 
 def _check_closed_first(harness: Harness) -> None:
@@ -151,6 +188,28 @@ def independent_programs(harness: Harness, scenario: Scenario) -> None:
         check_call(harness, scenario, first)
         _close_within(harness, scenario, first, second)
         check_call(harness, scenario, second, first=False)
+    harness.once(_check_of_one_name, each_way=False)
+
+
+def _check_of_one_name(harness: Harness) -> None:
+    """Require that two programs of one name are two while both are loaded, and when the first is loaded no more."""
+    tensor, number = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("n", dtype("int32"))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    first, second = taking(tensor), taking(number, tensor)
+    (launch,) = second.launches
+    second = replace(second, launches=(replace(launch, grid=(Const(3), Const(1), Const(1))),))
+    scenarios_of = [
+        Scenario(program, CallSpec(args=args)) for program, args in ((first, (spec,)), (second, (7, spec)))
+    ]
+    with harness.loaded(second) as other:
+        with harness.loaded(first) as one:
+            for _ in range(2):
+                for scenario, loaded in zip(scenarios_of, (one, other), strict=True):
+                    check_call(harness, scenario, loaded, first=False)
+        check_call(harness, scenarios_of[1], other, first=False)
+        with harness.loaded(first) as again:
+            for scenario, loaded in zip(scenarios_of, (again, other), strict=True):
+                check_call(harness, scenario, loaded, first=False)
 
 
 def _close_within(harness: Harness, scenario: Scenario, first: LoadedProgram, second: LoadedProgram) -> None:
