@@ -13,6 +13,7 @@ from trunnion.errors import ArgumentError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol, ge
 from trunnion.model.launch import KernelLaunch
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import FunctionAttribute
@@ -39,6 +40,37 @@ _CLUSTERS = ("cluster", "preferred_cluster")
 def clusters(harness: Harness, scenario: Scenario) -> None:
     """A launch has the cluster that the program names, a single block included, and no other launch has one."""
     delivers(harness, scenario)
+    if harness.machine.tier == "sim":
+        harness.once(_check_all_at_once, each_way=False)
+
+
+_ALL: dict[str, Any] = {
+    "cluster": (2, 1, 1),
+    "cooperative": True,
+    "pdl": True,
+    "priority": -1,
+    "carveout": 50,
+    "preferred_cluster": (4, 1, 1),
+    "scheduling_policy": "spread",
+    "mem_sync_domain": "remote",
+}
+"""A value of every attribute; each other one is good beside it, but a cooperative launch cannot prefer a cluster."""
+
+
+def _check_all_at_once(harness: Harness) -> None:
+    """Require that a launch has all attributes that the backend declares at once, a window too."""
+    fields = {
+        row.field: _ALL[row.field] for row in LAUNCH_ATTRIBUTES if row.capability in harness.capabilities
+    }
+    if "preferred_cluster" in fields:
+        fields.pop("cooperative", None)
+    tensor = TensorParam("a", dtype("float32"), (Const(64),))
+    if Capability.ACCESS_POLICY_WINDOW in harness.capabilities:
+        fields["window"] = tensor.window()
+    launch = KernelLaunch("k", (tensor,), (Const(4), _ONE, _ONE), (_ONE, _ONE, _ONE), **fields)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float32", shape=(64,), strides=(1,))
+    delivers(harness, Scenario(program, CallSpec(args=(spec,))))
 
 
 @law("L6", tier="driver", given=needing(Capability.COOPERATIVE), requires=frozenset({Capability.COOPERATIVE}))

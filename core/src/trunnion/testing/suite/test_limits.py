@@ -377,8 +377,24 @@ def far_offsets(harness: Harness, start: int) -> None:
     tensor = untouched(harness.simulator, _VAST)
     with harness.loaded(program) as loaded:
         check_given(harness, program, Arguments(args=[tensor, start]), loaded)
+    harness.once(_check_alike_in_32_bits)
     if Capability.OUTPUT_FILL in harness.capabilities:
         harness.once(_check_vast_fills)
+
+
+def _check_alike_in_32_bits(harness: Harness) -> None:
+    """Require that tensors are two whose addresses differ in what 32 bits do not hold alone."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(64),))
+    args: list[Argument] = [tensor]
+    if Capability.TMA_TILED in harness.capabilities:
+        args.append(tensor.tiled((16,)))
+    launch = KernelLaunch("k", tuple(args), _ONES, _ONES)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    memory = untouched(harness.simulator, _VAST)
+    with harness.loaded(program) as loaded:
+        for start in (0, 1 << 32, 0, 1 << 32):
+            given = Arguments(args=[memory[start : start + 64]])
+            check_given(harness, program, given, loaded, first=False)
 
 
 def _check_vast_fills(harness: Harness) -> None:

@@ -111,21 +111,45 @@ def encoded_once(harness: Harness, scenario: Scenario) -> None:
         count = 0 if isinstance(expected, Refused) else len(expected.maps)
         harness.require(len(observed.encodes) <= count, f"encoded {len(observed.encodes)} maps of {count}")
     harness.once(_check_kept)
+    if harness.machine.tier == "sim":
+        harness.once(_check_each_of_many, each_way=False)
 
+
+_MORE = 400
+"""Tensors of which each has a map: more than a launcher's table may have room for."""
 
 _MANY = 150
 """How many calls a launcher has between a bound call and the launch of it: more maps than one would keep."""
 
 
-def _check_kept(harness: Harness) -> None:
-    """Require that the maps of a bound call are there as long as it is, whatever maps other calls have."""
+def _of_a_few_rows(harness: Harness) -> KernelProgram:
+    """Return a program with a map of its tensor, and another in a struct if there are such: of 9 rows, or of any."""
     dynamic = Capability.DYNAMIC_SHAPES in harness.capabilities
     tensor = TensorParam("a", dtype("float16"), (Symbol("n", min=1) if dynamic else Const(9), Const(64)))
     args: list[Argument] = [tensor.tiled((1, 8))]
     if Capability.BUILT_STRUCTS in harness.capabilities:
         args.append(Struct((("map", tensor.tiled((1, 16))),)))
     launch = KernelLaunch("k", tuple(args), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
-    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    return KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+
+
+def _check_each_of_many(harness: Harness) -> None:
+    """Require that each of many tensors has its own map, and still has it when all others were passed."""
+    program = _of_a_few_rows(harness)
+    given = harness.given(
+        CallSpec(args=(TensorSpec(dtype="float16", shape=(_MORE + 9, 64), strides=(64, 1)),))
+    )
+    (memory,) = given.args
+    with harness.loaded(program) as loaded:
+        for start in (*range(_MORE), *range(_MORE)):
+            again = replace(given, args=[memory[start : start + 9]])
+            check_given(harness, program, again, loaded, first=False)
+
+
+def _check_kept(harness: Harness) -> None:
+    """Require that the maps of a bound call are there as long as it is, whatever maps other calls have."""
+    dynamic = Capability.DYNAMIC_SHAPES in harness.capabilities
+    program = _of_a_few_rows(harness)
     held: list[Any] = []
 
     def given(rows: int) -> Arguments:
