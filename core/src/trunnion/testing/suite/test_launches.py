@@ -158,6 +158,24 @@ def _check_named_twice(harness: Harness) -> None:
 def several_launches(harness: Harness, scenario: Scenario) -> None:
     """Launches happen in the program's order, each with its own parameters, the same kernel twice included."""
     delivers(harness, scenario)
+    if harness.machine.tier == "sim":
+        harness.once(_check_many_launches, each_way=False)
+
+
+_LAUNCHES = 40
+
+
+def _check_many_launches(harness: Harness) -> None:
+    """Require the same of more launches than a launcher may have foreseen."""
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    blocks = (1, 2, 3)
+    launches = tuple(
+        KernelLaunch("k", (tensor,), (Const(blocks[index % 3]), _ONE, _ONE), (_ONE, _ONE, _ONE))
+        for index in range(_LAUNCHES)
+    )
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), launches)
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    delivers(harness, Scenario(program, CallSpec(args=(spec,))))
 
 
 @st.composite
