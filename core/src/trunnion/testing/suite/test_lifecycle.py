@@ -80,6 +80,7 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     told = "; ".join(going_on({"a bound call of a closed program": bound.launch}))
     harness.require(not told and not harness.observed_launches(), told)
     harness.once(_check_handles_again)
+    harness.once(_check_asked_again, each_way=False)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_closed_first)
 
@@ -88,23 +89,33 @@ def _check_handles_again(harness: Harness) -> None:
     """Require that nothing of a closed program is taken for another's to which the driver gives the same handles."""
     tensor, number = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("n", dtype("int32"))
     spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
-    cases: list[tuple[KernelProgram, tuple[object, ...]]] = [
-        (taking(tensor), (spec,)),
-        (taking(tensor, number), (spec, 7)),
-        (taking(number), (7,)),
-        (_asking_for_more(harness, taking(tensor), 4), (spec,)),
-        (_asking_for_more(harness, taking(number), 1000), (7,)),
-    ]
-    held: list[Any] = []
+    cases = ((taking(tensor), (spec,)), (taking(tensor, number), (spec, 7)), (taking(number), (7,)))
     with harness.simulator.reusing_handles():
         for program, args in cases:
-            scenario = Scenario(program, CallSpec(args=args, device=0))
-            with harness.loaded(program) as loaded:
-                check_call(harness, scenario, loaded)
-                check_call(harness, scenario, loaded, first=False)
+            _call_twice(harness, Scenario(program, CallSpec(args=args, device=0)))
+
+
+def _check_asked_again(harness: Harness) -> None:
+    """Require the same of what the driver is asked, and told, by such a handle: once of each program."""
+    tensor, number = TensorParam("a", dtype("float32"), (Const(4),)), ScalarParam("n", dtype("int32"))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    cases: tuple[tuple[KernelProgram, object], ...] = (
+        (_asking_for_more(harness, taking(tensor), 4), spec),
+        (_asking_for_more(harness, taking(number), 1000), 7),
+    )
+    held: list[Any] = []
+    with harness.simulator.reusing_handles():
+        for program, given in cases:
+            _call_twice(harness, Scenario(program, CallSpec(args=(given,), device=0)))
             held += [
                 harness.machine.empty(16, 0) for _ in range(4)
             ]  # no variable lies where a former one lay
+
+
+def _call_twice(harness: Harness, scenario: Scenario) -> None:
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        check_call(harness, scenario, loaded, first=False)
 
 
 _MUCH = 100_000
