@@ -140,7 +140,7 @@ def kept(
     artifact: Artifact,
     program: KernelProgram,
     again: Callable[[Artifact], Artifact],
-    tell: Callable[..., None],
+    tell: Callable[[str, type[Warning]], None],
 ) -> LoadedProgram:
     """Return what `trunnion.compile` makes of an artifact that it finds in a cache, as a loaded program.
 

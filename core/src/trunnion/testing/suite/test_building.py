@@ -328,7 +328,7 @@ def _check_kept(harness: Harness, scenario: Scenario, other: Artifact, true: Art
     """
     told: list[object] = []
 
-    def tell(_: str, kind: type[Warning], __: int) -> None:
+    def tell(_: str, kind: type[Warning]) -> None:
         told.append(kind)
 
     def found(artifact: Artifact) -> LoadedProgram:
