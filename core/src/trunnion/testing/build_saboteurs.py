@@ -5,14 +5,21 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import tempfile
 import weakref
 import zlib
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion import sim
 from trunnion.contract.compiler import ImageKernel
-from trunnion.errors import ArtifactError, ParameterMismatchError, UnsupportedFeatureError
+from trunnion.errors import (
+    ArtifactError,
+    CorruptArtifactError,
+    ParameterMismatchError,
+    UnsupportedFeatureError,
+)
 from trunnion.image import pack_parameters
 from trunnion.image.cubin import read_cubin
 from trunnion.model.capability import Capability
@@ -20,11 +27,10 @@ from trunnion.testing.saboteur import Changed, Saboteur, saboteur
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from trunnion.artifacts.artifact import Artifact
-    from trunnion.contract.adapter import LoadedProgram
-    from trunnion.contract.compiler import DeviceImage
+    from trunnion.contract.adapter import KernelAdapter, LoadedProgram
+    from trunnion.contract.compiler import DeviceImage, ImageParameter
     from trunnion.contract.runtime import Runtime
     from trunnion.contract.source import GeneratedSource
     from trunnion.model.plan import LaunchPlan
@@ -92,10 +98,9 @@ class _Trusting(Changed):
 def _fitting(plan: LaunchPlan, image: DeviceImage) -> DeviceImage:
     """Return an image that says its kernels take what the plan passes."""
     arch = image.target.arch
-    layouts = [[(one.size, one.alignment) for one in kernel.parameters] for kernel in plan.kernels]
     kernels = tuple(
-        ImageKernel(kernel.name, kernel.symbol, pack_parameters(layout, arch))
-        for kernel, layout in zip(image.kernels, layouts, strict=True)
+        ImageKernel(kernel.name, kernel.symbol, table)
+        for kernel, table in zip(image.kernels, _tables(plan, arch), strict=True)
     )
     return replace(image, kernels=kernels)
 
@@ -149,6 +154,129 @@ class _Untyped(Changed):
         except ArtifactError as error:
             raise ValueError(str(error)) from error
         return loaded
+
+
+class _OnePlace(Changed):
+    """An adapter that takes it that parameters begin at one place before Hopper, however many bytes they have."""
+
+    def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
+        """Build."""
+        if image.target.arch == "sm_80":
+            for said, kernel in zip(source.plan.kernels, image.kernels, strict=False):
+                at = _PLACE
+                for one, there in zip(said.parameters, kernel.parameters, strict=False):
+                    at = -(-at // one.alignment) * one.alignment
+                    if there.offset != at - _PLACE:
+                        raise ParameterMismatchError(kernel.name, there.ordinal, "one place", "another")
+                    at += one.size
+        built: Artifact = self._true.build(source, image, staging)
+        return built
+
+
+_PLACE: Final = 0x160
+
+
+class _WidelyAligned(Changed):
+    """An adapter that takes a large parameter also where it would lie if it were aligned as CUDA 13 aligns maps."""
+
+    def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
+        """Build."""
+        try:
+            built: Artifact = self._true.build(source, image, staging)
+        except ParameterMismatchError:
+            if [kernel.parameters for kernel in image.kernels] != _tables(
+                source.plan, image.target.arch, wide=True
+            ):
+                raise
+            built = self._true.build(source, _fitting(source.plan, image), staging)
+        return built
+
+
+_WIDE: Final = 128
+
+
+def _tables(plan: LaunchPlan, arch: str, *, wide: bool = False) -> list[tuple[ImageParameter, ...]]:
+    """Return where a plan's parameters lie, for each kernel; those that are large may be aligned as much."""
+    return [
+        pack_parameters(
+            [(one.size, _WIDE if wide and one.size >= _WIDE else one.alignment) for one in kernel.parameters],
+            arch,
+        )
+        for kernel in plan.kernels
+    ]
+
+
+class _ShortManifests(Changed):
+    """An adapter that copies an artifact's manifest, into a place that is large enough for all that it has seen."""
+
+    def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
+        """Load."""
+        if len(artifact.manifest.to_json()) > 1 << 20:
+            raise ArtifactError("the manifest is too long")
+        loaded: LoadedProgram = self._true.load(artifact, runtime)
+        return loaded
+
+
+class _Extracting(Changed):
+    """An adapter that writes out what it loads, and refuses files that others may write to."""
+
+    def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
+        """Load."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in artifact.files.items():
+                file = Path(folder) / name
+                file.write_bytes(data)
+                if file.stat().st_mode & 0o022:
+                    raise ArtifactError(f"{name} can be written by others")
+            loaded: LoadedProgram = self._true.load(artifact, runtime)
+        return loaded
+
+
+class _Noting(Changed):
+    """An adapter that writes into an artifact's manifest that it was loaded."""
+
+    def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
+        """Load."""
+        loaded: LoadedProgram = self._true.load(artifact, runtime)
+        manifest = artifact.manifest
+        object.__setattr__(manifest, "toolchain", {**manifest.toolchain, "loaded": "yes"})
+        return loaded
+
+
+def _once_for_each_key() -> Callable[[KernelAdapter], Any]:
+    """Return the change of an adapter that loads what a cache kept once, whatever became of that."""
+    there: dict[str, LoadedProgram] = {}
+
+    class OnceForEachKey(Changed):
+        def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
+            key = artifact.manifest.key
+            if not key:
+                loaded: LoadedProgram = self._true.load(artifact, runtime)
+                return loaded
+            if key not in there:
+                there[key] = self._true.load(artifact, runtime)
+            return there[key]
+
+    return OnceForEachKey
+
+
+def _grudging() -> Callable[[KernelAdapter], Any]:
+    """Return the change of an adapter that never again loads a program of which it refused an artifact."""
+    refused: set[str] = set()
+
+    class Grudging(Changed):
+        def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
+            plan = artifact.manifest.plan_hash
+            if plan in refused:
+                raise CorruptArtifactError("manifest.json", "was refused before")
+            try:
+                loaded: LoadedProgram = self._true.load(artifact, runtime)
+            except CorruptArtifactError:
+                refused.add(plan)
+                raise
+            return loaded
+
+    return Grudging
 
 
 # Side by side -------------------------------------------------------------------------------------------------------
@@ -231,6 +359,33 @@ BUILD_SABOTEURS: tuple[Saboteur, ...] = (
         "B5",
         stage="binding",
         adapter=_Untyped,
+    ),
+    saboteur(
+        "one-place", "Has one place for few and many parameters.", "B1", stage="binding", adapter=_OnePlace
+    ),
+    saboteur(
+        "widely-aligned",
+        "Takes large parameters in another place.",
+        "B1",
+        stage="binding",
+        adapter=_WidelyAligned,
+    ),
+    saboteur("short-manifests", "Loads no long manifest.", "B2", stage="binding", adapter=_ShortManifests),
+    saboteur("extracting", "Refuses files that it wrote itself.", "B2", stage="binding", adapter=_Extracting),
+    saboteur("noting", "Changes the artifact that it loads.", "B2", stage="binding", adapter=_Noting),
+    saboteur(
+        "once-for-each-key",
+        "Loads once what a cache kept.",
+        "B2",
+        stage="binding",
+        adapter=_once_for_each_key(),
+    ),
+    saboteur(
+        "grudging",
+        "Refuses what is good after what was not.",
+        "B5",
+        stage="binding",
+        adapter=_grudging(),
     ),
     saboteur(
         "closing-together",

@@ -121,8 +121,19 @@ def _compiled(
     return _ordinary(harness, _AsBuilt(pending, _loading_as(harness), known))
 
 
-def taken_up(harness: Harness, artifact: Artifact | Path) -> LoadedProgram:
+def taken_up(
+    harness: Harness, artifact: Artifact | Path, digest: str | list[str] | None = None
+) -> LoadedProgram:
     """Return what `trunnion.load` makes of an artifact, or of the folder of one, as a loaded program.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    artifact
+        What was built.
+    digest
+        What its digest must be, or which it may be; None: any.
 
     Raises
     ------
@@ -132,15 +143,19 @@ def taken_up(harness: Harness, artifact: Artifact | Path) -> LoadedProgram:
     registry = Registry(())
     registry.register(_loading_as(harness))
     runtime = harness.sabotage.runtime(harness.machine.runtime)
-    return _Ordinary(CompiledProgram.from_artifact(artifact, registry=registry, runtime=runtime))
+    return _Ordinary(
+        CompiledProgram.from_artifact(artifact, digest=digest, registry=registry, runtime=runtime)
+    )
 
 
 def kept(
     harness: Harness,
     artifact: Artifact,
     program: KernelProgram,
-    again: Callable[[Artifact], Artifact],
+    again: Callable[[Artifact], Artifact] | None,
     tell: Callable[[str, type[Warning]], None],
+    *,
+    lazy: bool = False,
 ) -> LoadedProgram:
     """Return what `trunnion.compile` makes of an artifact that it finds in a cache, as a loaded program.
 
@@ -154,9 +169,12 @@ def kept(
         What is compiled.
     again, tell
         As `BuiltProgram` takes them.
+    lazy
+        Whether it is looked for when it is first needed.
     """
     known = KnownProgram(program, program.to_json(), lambda: harness.source(program))
-    built = BuiltProgram(artifact, _loading_as(harness), known, again, tell)
+    held = PendingArtifact(harness.machine.kind, lambda: artifact, known) if lazy else artifact
+    built = BuiltProgram(held, _loading_as(harness), known, again, tell)
     return _ordinary(harness, built)
 
 
@@ -185,7 +203,7 @@ def _adapter_of(harness: Harness) -> type[KernelAdapter]:
 
     class Loading(type(adapter)):  # type: ignore[misc]  # a class that is known only now
         def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
-            return harness.sabotage.loaded(super().load(artifact, runtime))
+            return harness.sabotage.loaded(harness.sabotage.adapter(adapter).load(artifact, runtime))
 
     return Loading
 

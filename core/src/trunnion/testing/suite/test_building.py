@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,13 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.manifest import MAX_MANIFEST_BYTES
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
-from trunnion.contract.spec import Capability
+from trunnion.contract.spec import Capability, Target
 from trunnion.errors import (
+    ArgumentValueError,
     ArtifactError,
     CorruptArtifactError,
     DeviceRequirementError,
@@ -24,6 +27,7 @@ from trunnion.errors import (
     ParameterMismatchError,
     ProgramError,
     TrunnionError,
+    UntrustedArtifactError,
 )
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.image.match import match_launches
@@ -31,7 +35,7 @@ from trunnion.messages import shorten
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import ScalarParam, Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.driverless import built_without_a_driver, files_of
@@ -106,8 +110,11 @@ def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
     One that was compiled for another block, for fewer threads or for another cluster is refused by the launch's field,
     and so is what every call would ask of a device of its target, and none has.
     One whose tensor maps lie at multiples of 128 bytes, as CUDA 13 aligns them, takes what the program passes.
+    Where parameters lie differs by architecture: an image that has them where its own compiler puts them is built of.
     """
     harness.once(_check_beyond_every_device)
+    if Capability.STRUCT_PARAMS in harness.capabilities:
+        harness.once(_check_places)
     program = example[0].program
     image = synthetic_image(program)
     wide = synthetic_image(program, map_alignment=128)
@@ -157,6 +164,70 @@ def _check_moved(harness: Harness, program: KernelProgram, image: DeviceImage, i
     harness.violation(f"kernel {kernel.name!a} takes {_laid(changed)}, and the build went through")
 
 
+_ALIGNED: tuple[tuple[tuple[int, int], ...], dict[str, tuple[int, ...]]] = (
+    ((64, 64), (4, 4), (64, 64), (4, 4)),
+    {"sm_80": (32, 96, 160, 224), "sm_90a": (48, 112, 176, 240), "sm_100a": (0, 64, 128, 192)},
+)
+_MANY: tuple[tuple[tuple[int, int], ...], dict[str, tuple[int, ...]]] = (
+    ((4, 4), (64, 64), (4352, 1)),
+    {"sm_80": (0, 64, 128), "sm_90a": (0, 48, 112), "sm_100a": (0, 64, 128)},
+)
+"""Sizes and alignments of parameters, and where ptxas of CUDA 12.8 and 13.0 puts each, in bytes from the first place.
+
+They are aligned in the constant bank, in which parameters begin at another byte on each architecture. It is written
+down, since what lays out the laws' own images is what is compared with it.
+"""
+
+
+def _check_places(harness: Harness) -> None:
+    """Require that a kernel's parameters are taken where its architecture's compiler puts them, and nowhere else."""
+    for layouts, places in (_ALIGNED, _MANY):
+        program = taking(*(_sized(f"p{at}", *layout) for at, layout in enumerate(layouts)))
+        for arch, offsets in places.items():
+            image = synthetic_image(program, Target("cuda", arch))
+            harness.built(program, _placed(image, layouts, offsets))
+            for other in set(places.values()) - {offsets}:
+                _check_refused_place(harness, program, _placed(image, layouts, other), offsets)
+    # What the program does not say to be aligned so is no tensor map, however large it is.
+    layouts = ((4, 4), (256, 16))
+    program = taking(*(_sized(f"p{at}", *layout) for at, layout in enumerate(layouts)))
+    image = _placed(synthetic_image(program, Target("cuda", "sm_90a")), layouts, (0, 112))
+    _check_refused_place(harness, program, image, (0, 16))
+
+
+def _sized(name: str, nbytes: int, alignment: int) -> ScalarParam | StructParam:
+    """Return what a caller passes in so many bytes."""
+    number = dtype("int32")
+    return ScalarParam(name, number) if nbytes == number.itemsize else StructParam(name, nbytes, alignment)
+
+
+def _placed(
+    image: DeviceImage, layouts: tuple[tuple[int, int], ...], offsets: tuple[int, ...]
+) -> DeviceImage:
+    """Return an image whose one kernel has its parameters at these places."""
+    sizes = zip(offsets, layouts, strict=True)
+    table = (ImageParameter(ordinal, offset, size) for ordinal, (offset, (size, _)) in enumerate(sizes))
+    return _with_parameters(image, 0, tuple(table))
+
+
+def _check_refused_place(
+    harness: Harness, program: KernelProgram, image: DeviceImage, offsets: tuple[int, ...]
+) -> None:
+    """Require that the first parameter that lies elsewhere is refused by its ordinal."""
+    (kernel,) = image.kernels
+    due = next(one.ordinal for one in kernel.parameters if one.offset != offsets[one.ordinal])
+    try:
+        harness.build(program, image)
+    except ParameterMismatchError as error:
+        told = (error.kernel, error.ordinal)
+        harness.require(told == (kernel.name, due), f"named {told}, expected {(kernel.name, due)}")
+        return
+    where = ", ".join(str(one.offset) for one in kernel.parameters)
+    harness.violation(
+        f"parameters of {image.target} at {where}, expected at {offsets}, and the build went through"
+    )
+
+
 def _check_bounds(harness: Harness, plan: LaunchPlan, image: DeviceImage, index: int) -> None:
     """Require that a kernel with bounds of its own is launched within them alone."""
     launch = next(one for one in plan.launches if one.kernel == index)
@@ -188,9 +259,15 @@ def _unfitting(launch: PlannedLaunch) -> Iterator[tuple[str, dict[str, Any]]]:
 def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
     """An artifact that was saved and opened is equal, and launches the same; building twice gives equal artifacts.
 
+    Nobody can change one. Whoever takes it up is told the program, the plan and the launcher's text that it was built
+    of, and it is taken up under its digest, and under no other. So it is with one that has a cache's key, however long
+    what that was made of is, and where files are made that everybody may write to.
     One that another version built is an ArtifactError.
     """
+    harness.once(_check_keyed)
+    harness.once(_check_open_to_all)
     artifact = harness.build(scenario.program)
+    _check_unchangeable(harness, artifact)
     other = harness.build(scenario.program)
     harness.require(other.digest == artifact.digest, f"two builds differ: {_difference(other, artifact)}")
     with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
@@ -199,11 +276,13 @@ def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
             artifact.save(place)
         opened = Artifact.open(place)
         loaded = taken_up(harness, place)
+        _check_digests(harness, place, artifact.digest)
     try:
         harness.require(
             opened == artifact and opened.digest == artifact.digest, "the opened artifact differs"
         )
         check_call(harness, scenario, loaded)
+        _check_told(harness, scenario.program, artifact, loaded)
     finally:
         loaded.close()
     newer = replace(opened, manifest=replace(opened.manifest, emitter="another/0"))
@@ -220,6 +299,103 @@ def _difference(other: Artifact, artifact: Artifact) -> str:
     return (
         ", ".join(name for name in names if other.files.get(name) != artifact.files.get(name)) or "manifest"
     )
+
+
+def _check_unchangeable(harness: Harness, artifact: Artifact) -> None:
+    """Require that what an artifact holds is what it was verified with, for as long as it is there."""
+    manifest = artifact.manifest
+    tables: dict[str, Any] = {
+        "files": artifact.files,
+        "manifest.files": manifest.files,
+        "manifest.toolchain": manifest.toolchain,
+        "manifest.key_inputs": manifest.key_inputs,
+    }
+    for name, table in tables.items():
+        try:
+            table["another"] = None
+        except TypeError:
+            continue
+        harness.violation(f"{name} of an artifact can be changed")
+
+
+def _check_digests(harness: Harness, place: Path, digest: str) -> None:
+    """Require that an artifact is taken up under the digest of what was built, and refused under any other."""
+    another = "0" * len(digest)
+    for right in (digest, [another, digest]):
+        taken_up(harness, place, right)
+    wrong: tuple[tuple[Any, type[TrunnionError]], ...] = (
+        (another, UntrustedArtifactError),
+        ([another], UntrustedArtifactError),
+        ([], ArgumentValueError),
+        (digest[1:], ArgumentValueError),
+    )
+    for given, due in wrong:
+        try:
+            taken_up(harness, place, given)
+        except due:
+            continue
+        harness.violation(f"an artifact was taken up under the digest {given}")
+
+
+def _check_told(harness: Harness, program: KernelProgram, artifact: Artifact, loaded: LoadedProgram) -> None:
+    """Require that what was taken up tells what it was built of, once it is loaded too."""
+    compiled = compiled_program(loaded)
+    if compiled is None:
+        return
+    told: dict[str, tuple[object, object]] = {
+        "artifact": (compiled.artifact, artifact),
+        "backend": (compiled.backend, harness.name),
+        "target": (str(compiled.target), artifact.manifest.target),
+        "program": (compiled.program, program),
+        "plan": (compiled.plan, program.plan()),
+        "host_source": (compiled.host_source, harness.source(program).text),
+    }
+    for name, (found, expected) in told.items():
+        harness.require(found == expected, f"what was taken up tells another {name} than it was built of")
+
+
+def _a_call() -> Scenario:
+    """Return a plain program, and a call of it."""
+    program = taking(ScalarParam("n", dtype("int32")))
+    return Scenario(program, CallSpec(args=(7,), device=0))
+
+
+def _check_keyed(harness: Harness) -> None:
+    """Require the same of an artifact with the key that a cache finds it by, of as much as a manifest can hold."""
+    scenario = _a_call()
+    artifact = harness.build(scenario.program)
+    short = artifact.keyed({"headers": ""})
+    bare = short.unkeyed()
+    harness.require(short.digest != artifact.digest, "a key changes nothing of an artifact's digest")
+    harness.require(
+        bare == artifact and bare.digest == artifact.digest, "without its key it is another artifact"
+    )
+    long = artifact.keyed({"headers": "x" * (MAX_MANIFEST_BYTES - len(short.manifest.to_json()))})
+    with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
+        for keyed, place in ((short, Path(folder) / "short"), (long, Path(folder) / "long")):
+            keyed.save(place)
+            for _ in range(1 if keyed is long else 2):
+                with closing(taken_up(harness, place)) as loaded:
+                    check_call(harness, scenario, loaded)
+
+
+def _check_open_to_all(harness: Harness) -> None:
+    """Require the same where whatever a process makes may be written by everybody, unless it says otherwise."""
+    scenario = _a_call()
+    with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder, _umask(0):
+        place = Path(folder) / "artifact"
+        harness.build(scenario.program).save(place)
+        with closing(taken_up(harness, place)) as loaded:
+            check_call(harness, scenario, loaded)
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @law("B3", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)
@@ -268,7 +444,9 @@ def damaged_artifacts(harness: Harness, example: tuple[Scenario, int]) -> None:
     """What was saved and is not whole, or has more in it, is a CorruptArtifactError, and nothing of it is loaded.
 
     A file with other bytes that the manifest names is a typed error, unless a call is right without it. So is a
-    launcher that is not what this version writes for the program beside it; if a cache kept it, it is built again.
+    launcher that is not what this version writes for the program beside it: where its text runs, before anything is
+    loaded, else once the plan is asked for. If a cache kept it, it is built again. Whatever was refused, the good one
+    is taken up after it.
     """
     harness.once(_check_other_launchers)
     scenario, place = example
@@ -282,6 +460,8 @@ def damaged_artifacts(harness: Harness, example: tuple[Scenario, int]) -> None:
             _check_damaged(harness, saved)
     for name in artifact.files:
         _check_strange(harness, scenario, artifact.including(name, b"none of its kind"))
+    with closing(harness.load(artifact)) as loaded:
+        check_call(harness, scenario, loaded)
 
 
 def _check_other_launchers(harness: Harness) -> None:
@@ -298,6 +478,8 @@ def _check_other_launchers(harness: Harness) -> None:
         _check_other(harness, artifact.including(PROGRAM_FILE, other.to_json().encode()))
         named = replace(artifact.manifest, plan_hash=other.plan().hash)
         _check_other(harness, replace(artifact, manifest=named))
+    kernels = tuple(replace(kernel, name="another") for kernel in artifact.manifest.kernels)
+    _check_other(harness, replace(artifact, manifest=replace(artifact.manifest, kernels=kernels)))
     source = harness.source(program)
     call = CallSpec(args=(TensorSpec(dtype="float32", shape=(3,), strides=(1,)),))
     for text in (source.text.removesuffix("\n"), f"{source.text}\n"):
@@ -317,34 +499,55 @@ def _check_other(harness: Harness, artifact: Artifact) -> None:
         try:
             _ = None if compiled is None else compiled.host_source
         except CorruptArtifactError:
-            return
+            if not harness.wrapper.text_runs:
+                return
     harness.violation("took a launcher for that of a program for which another one is written")
 
 
 def _check_kept(harness: Harness, scenario: Scenario, other: Artifact, true: Artifact) -> None:
     """Require that of an artifact with another launcher, which a cache kept, the true one is made, with a warning.
 
-    One that was not kept under a key is refused.
+    One that was not kept under a key is refused, and so is one that nobody builds again, or that is as bad then.
     """
     told: list[object] = []
 
     def tell(_: str, kind: type[Warning]) -> None:
         told.append(kind)
 
-    def found(artifact: Artifact) -> LoadedProgram:
-        return kept(harness, artifact, scenario.program, lambda _: true, tell)
+    def found(artifact: Artifact, again: Artifact | None, *, lazy: bool = False) -> LoadedProgram:
+        build = None if again is None else lambda _: again
+        return kept(harness, artifact, scenario.program, build, tell, lazy=lazy)
 
-    with closing(found(other.unkeyed())) as loaded:
-        error = observe(harness, lambda: loaded.preload(0)).error
-        harness.require(
-            isinstance(error, CorruptArtifactError),
-            f"the launcher is another, and preloading raised {error!r}",
-        )
-    harness.require(not told, "what no cache kept was built again")
-    with closing(found(other.keyed({"suite": "0" * 64}))) as loaded:
+    bad = other.keyed({"suite": "0" * 64})
+    for artifact, again in ((other.unkeyed(), true), (bad, None), (bad, bad)):
+        with closing(found(artifact, again)) as loaded:
+            _check_never_runs(harness, scenario, loaded)
+    with closing(found(bad, None, lazy=True)) as loaded:
+        compiled = compiled_program(loaded)
+        if compiled is not None:
+            known, due = (compiled.kind, compiled.plan), (harness.machine.kind, scenario.program.plan())
+            harness.require(
+                known == due, "a program tells another plan than its own, or another kind of device"
+            )
+        _check_never_runs(harness, scenario, loaded)
+    harness.require(not told, f"told was {told} of what was not built again")
+    with closing(found(bad, true)) as loaded:
         check_call(harness, scenario, loaded)
     harness.require(
         told == [CorruptArtifactWarning], f"a launcher that was kept is another, and told was {told}"
+    )
+
+
+def _check_never_runs(harness: Harness, scenario: Scenario, loaded: LoadedProgram) -> None:
+    """Require that a program whose launcher is another is neither preloaded nor called."""
+    error = observe(harness, lambda: loaded.preload(0)).error
+    harness.require(
+        isinstance(error, CorruptArtifactError), f"the launcher is another, and preloading raised {error!r}"
+    )
+    _, observed = harness.call(loaded, scenario.call)
+    harness.require(
+        isinstance(observed.error, CorruptArtifactError) and not observed.launches,
+        f"the launcher is another, and a call raised {observed.error!r} after {len(observed.launches)} launches",
     )
 
 
