@@ -24,7 +24,9 @@ from trunnion.model.plan import (
 from trunnion.model.tensormap.fields import TiledFields
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.attribute_saboteurs import ATTRIBUTE_SABOTEURS
+from trunnion.testing.binding_saboteurs import BINDING_SABOTEURS
 from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
+from trunnion.testing.edge_saboteurs import EDGE_SABOTEURS
 from trunnion.testing.fact_saboteurs import FACT_SABOTEURS
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
 from trunnion.testing.fixed_saboteurs import FIXED_SABOTEURS
@@ -33,6 +35,7 @@ from trunnion.testing.history_saboteurs import HISTORY_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
 from trunnion.testing.plain_tensor_saboteurs import PLAIN_TENSOR_SABOTEURS
+from trunnion.testing.refusal_saboteurs import REFUSAL_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.variable_saboteurs import VARIABLE_SABOTEURS
@@ -437,6 +440,7 @@ _ALL = (
 _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
     *ATTRIBUTE_SABOTEURS, *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
+    *REFUSAL_SABOTEURS, *BINDING_SABOTEURS, *EDGE_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}

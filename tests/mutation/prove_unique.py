@@ -1,0 +1,309 @@
+"""For each law, a saboteur that no other law catches (``make unique``), or the reason why there is none.
+
+Only saboteurs of which one law alone is said to catch them are tried: those that two are said to catch, two do
+(``test_saboteurs``). Several are planted at once. A law that notices none of several mistakes notices none of them, as
+long as none hides another: so each must still be caught by its own law among those that it is planted with, and is
+otherwise tried alone. A law that notices something is asked about fewer of them, until it is known which it notices.
+
+What is known is kept in a folder, under a digest of the sources, and is not asked again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import multiprocessing
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass, field, fields
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mutation_trials.scope import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+REASONS: Final = Path(__file__).with_name("not_unique.json")
+"""Why laws have no such saboteur, by law."""
+
+BACKEND: Final = "nvrtc"
+UNREACHED: Final = ("Z4",)
+"""Laws that are checked in processes of their own, where nothing is planted."""
+
+FIRST: Final = ("Y2", "L8", "Y1", "O1", "L2", "N1", "C5", "A1", "F1")
+"""The laws that notice the most: they are asked first."""
+
+TOGETHER: Final = 10
+"""Saboteurs that are planted at once."""
+
+MOST_SECONDS: Final = 900.0
+"""A law that takes longer under a mistake has noticed it."""
+
+_FORKED: Final = multiprocessing.get_context("fork")
+_TESTING: Final = ROOT / "core/src/trunnion/testing"
+
+
+# One law, under some mistakes ---------------------------------------------------------------------------------------
+
+
+def prepare() -> None:
+    """Import what every process needs that is forked from this one; the simulator starts in each of them."""
+    import torch  # noqa: F401 - the library of the simulator's tensors
+
+    import trunnion.sim.runtime
+    import trunnion.testing.harness
+    import trunnion.testing.saboteurs
+    import trunnion.testing.strategies  # noqa: F401 - likewise
+    from trunnion.registry import default_registry
+    from trunnion.testing.laws import catalogue
+
+    catalogue()
+    spec = default_registry().backend(BACKEND)
+    spec.load_wrapper()
+    spec.load_adapter()
+
+
+def noticed(law_id: str, planted: Sequence[str]) -> str:
+    """Return what a law says under mistakes, in this process; empty: that it holds."""
+    from trunnion.testing.harness import Sabotage
+    from trunnion.testing.laws import LawViolation, catalogue
+    from trunnion.testing.runner import harness_of
+    from trunnion.testing.saboteur import Saboteur
+    from trunnion.testing.saboteurs import SABOTEURS
+
+    def all_of(name: str) -> Callable[[Any], Any]:
+        changes = [getattr(SABOTEURS[one].sabotage, name) for one in planted]
+        return lambda true: functools.reduce(lambda value, change: change(value), changes, true)
+
+    together = Sabotage(**{one.name: all_of(one.name) for one in fields(Sabotage)})
+    bad = Saboteur(id="", sentence="", caught_by=(), stage="", sabotage=together)
+    try:
+        catalogue()[law_id].check(bad.apply(harness_of(BACKEND)), shrink=False)
+    except LawViolation as violation:
+        return str(violation)[:300]
+    return ""
+
+
+def asked(law_id: str, planted: Sequence[str]) -> str:
+    """Return what a law says under mistakes, in a process that ends with them."""
+    hears, tells = _FORKED.Pipe(duplex=False)
+    process = _FORKED.Process(target=_tell, args=(tells, law_id, planted))
+    process.start()
+    tells.close()
+    try:
+        said: str = hears.recv() if hears.poll(MOST_SECONDS) else f"nothing within {MOST_SECONDS:.0f} s"
+    except EOFError:
+        said = "its process died"
+    process.kill()
+    process.join()
+    return said
+
+
+def _tell(told: Any, law_id: str, planted: Sequence[str]) -> None:
+    with Path(os.devnull).open("w", encoding="utf-8") as sys.stdout:
+        told.send(noticed(law_id, planted))
+    told.close()
+    os._exit(0)  # what a mistake left behind may wait for ever
+
+
+# What is known ------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def version(saboteur: str) -> str:
+    """Return a saboteur's id with a digest of the modules that name it; where none does, of all."""
+    texts = [path.read_text("utf-8") for path in sorted(_TESTING.glob("*saboteurs.py"))]
+    naming = [text for text in texts if f'"{saboteur}"' in text]
+    return f"{saboteur}@{_digest(*(naming or texts))[:8]}"
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def sources() -> str:
+    """Return a digest of all else that a verdict depends on."""
+    found = (path for folder in ("core/src", "plugins/nvrtc/src") for path in (ROOT / folder).rglob("*.py"))
+    return _digest(*(path.read_text("utf-8") for path in sorted(found) if "saboteur" not in path.name))
+
+
+@dataclass(slots=True)
+class Known:
+    """What laws said of saboteurs so far."""
+
+    file: Path
+    said: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Of each law about each saboteur, by its version; empty: nothing."""
+    together: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """Of a law, which comes first, about several."""
+
+    def __post_init__(self) -> None:
+        if self.file.exists():
+            for line in self.file.read_text("utf-8").splitlines():
+                row = json.loads(line)
+                self._take(row["law"], row["planted"], row["said"])
+
+    def _take(self, law_id: str, versions: Sequence[str], said: str) -> None:
+        self.together[law_id, *versions] = said
+        if not said or len(versions) == 1:
+            self.said.update(((law_id, one), said) for one in versions)
+
+    def ask(self, law_id: str, planted: Sequence[str]) -> str:
+        """Return what a law says of mistakes, and keep it."""
+        versions = [*map(version, planted)]
+        if (law_id, *versions) not in self.together:
+            start = time.monotonic()
+            said = asked(law_id, planted)
+            row = {"law": law_id, "planted": versions, "said": said, "s": round(time.monotonic() - start, 1)}
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            self._take(law_id, versions, said)
+        return self.together[law_id, *versions]
+
+    def caught(self, law_id: str, planted: Sequence[str]) -> list[str]:
+        """Return those of several mistakes that a law notices."""
+        self._look(law_id, [one for one in planted if (law_id, version(one)) not in self.said])
+        return [one for one in planted if self.said[law_id, version(one)]]
+
+    def _look(self, law_id: str, planted: Sequence[str]) -> None:
+        """Ask a law about mistakes until it is known which of them it notices, by halves."""
+        if planted and self.ask(law_id, planted) and len(planted) > 1:
+            middle = len(planted) // 2
+            self._look(law_id, planted[:middle])
+            self._look(law_id, planted[middle:])
+
+    def others(self, saboteur: str, own: str, laws: Sequence[str]) -> tuple[str, int]:
+        """Return the first other law that notices a mistake, if there is one, and how many are known not to."""
+        told = {law_id: self.said.get((law_id, version(saboteur))) for law_id in laws if law_id != own}
+        catchers = (law_id for law_id, said in told.items() if said)
+        return next(catchers, ""), sum(said == "" for said in told.values())
+
+
+# All of them --------------------------------------------------------------------------------------------------------
+
+
+def candidates() -> dict[str, list[str]]:
+    """Return for each law the saboteurs that it alone is said to catch, the newest first."""
+    from trunnion.testing.laws import catalogue
+    from trunnion.testing.saboteurs import SABOTEURS
+
+    found: dict[str, list[str]] = {law_id: [] for law_id in catalogue().laws}
+    for one in reversed(SABOTEURS.values()):
+        if len(one.caught_by) == 1:
+            found[one.caught_by[0]].append(one.id)
+    return found
+
+
+def order(laws: Mapping[str, Any]) -> list[str]:
+    """Return the laws that saboteurs are shown to, the most watchful first."""
+    return [*FIRST, *(one for one in laws if one not in (*FIRST, *UNREACHED))]
+
+
+def prove(known: Known, every: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> None:
+    """Try the saboteurs of laws until each has a unique one, or none is left."""
+    laws = order(every)
+    while True:
+        now: dict[str, str] = {}
+        for law_id in wanted:
+            left = [one for one in every[law_id] if not known.others(one, law_id, laws)[0]]
+            if left and not any(is_unique(known, one, law_id, laws) for one in left):
+                now[left[0]] = law_id
+        new = {one: of for one, of in now.items() if not is_unique(known, one, of, FIRST)}
+        if not now:
+            return
+        for group in _groups(known, new or now):
+            _sift(known, group, new or now, FIRST if new else laws)
+
+
+def is_unique(known: Known, saboteur: str, own: str, laws: Sequence[str]) -> bool:
+    """Whether all of some laws, but a saboteur's own, are known not to notice it."""
+    return known.others(saboteur, own, laws)[1] == len({*laws} - {own})
+
+
+def _groups(known: Known, of: Mapping[str, str]) -> Iterator[list[str]]:
+    """Put saboteurs together of which none hides another from its own law."""
+    every = sorted(of, key=_digest)  # those of one kind apart
+    for start in range(0, len(every), TOGETHER):
+        group = every[start : start + TOGETHER]
+        hidden = [one for one in group if len(group) > 1 and not known.ask(of[one], group)]
+        yield [one for one in group if one not in hidden]
+        yield from ([one] for one in hidden)
+
+
+def _sift(known: Known, group: Sequence[str], of: Mapping[str, str], laws: Sequence[str]) -> None:
+    """Show saboteurs to laws, each until one notices it that is not its own."""
+    for law_id in laws:
+        caught = known.caught(law_id, [one for one in group if of[one] != law_id])
+        for one in caught:
+            _say(f"{of[one]}: {one} is caught by {law_id} too")
+        group = [one for one in group if one not in caught]
+    _say(f"of {len(laws)} laws none caught {', '.join(group) or 'any'}")
+
+
+# The page -----------------------------------------------------------------------------------------------------------
+
+
+def page(known: Known, every: Mapping[str, Sequence[str]], reasons: Mapping[str, str], about: str) -> str:
+    """Return a table of what is known."""
+    laws = order(every)
+    lines = ["# Mistakes that one law alone catches", "", about, ""]
+    lines += ["| law | it alone catches | or else |", "|---|---|---|"]
+    for law_id, saboteurs in every.items():
+        unique = next((one for one in saboteurs if is_unique(known, one, law_id, laws)), None)
+        others = {one: known.others(one, law_id, laws) for one in saboteurs}
+        told = [
+            f"`{other}` catches `{one}` too" if other else f"`{one}` was shown to {silent} of {len(laws) - 1}"
+            for one, (other, silent) in others.items()
+        ]
+        otherwise = reasons.get(law_id) or "; ".join(["not tried to the end", *told])
+        lines.append(f"| `{law_id}` | `{unique}` | |" if unique else f"| `{law_id}` | | {otherwise} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Ask what is not known, and write the page."""
+    options = _options()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    prepare()
+    every, file = candidates(), options.folder / f"unique-{sources()}.jsonl"
+    wanted = options.laws or [*every]
+    shards = [
+        _FORKED.Process(target=prove, args=(Known(file), every, wanted[place :: options.shards]))
+        for place in range(options.shards)
+    ]
+    for one in shards:
+        one.start()
+    for one in shards:
+        one.join()
+    if options.results:
+        reasons = json.loads(REASONS.read_text("utf-8"))
+        about = (
+            f"date {time.strftime('%Y-%m-%d', time.gmtime())}, backend {BACKEND}, sources {sources()}, "
+            f"python {platform.python_version()}, torch {metadata.version('torch').partition('+')[0]}, "
+            f"hypothesis {metadata.version('hypothesis')}."
+        )
+        options.results.write_text(page(Known(file), every, reasons, about), "utf-8")
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--laws", nargs="+", metavar="ID", default=[], help="only saboteurs of these")
+    parser.add_argument("--shards", type=int, default=os.cpu_count() or 1, help="0: only write what is known")
+    parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="what is kept between runs")
+    parser.add_argument("--results", type=Path, help="the page that is written")
+    return parser.parse_args()
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - it says how far it is
+
+
+if __name__ == "__main__":
+    sys.exit(main())
