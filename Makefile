@@ -10,6 +10,7 @@
 #   make stress  the long proofs of tests/stress, which `make test` leaves out: very many documents, calls, loads, rounds
 #   make mutants  plant small mistakes into a copy of the launchers' own code, and see which the laws notice: COUNT=400 for
 #                each language, SEED=1, SHARDS=2; resumed where it was ended, results in docs/results
+#   make unique  find for each law a planted mistake that no other law catches, SHARDS=2; resumed as `make mutants` is
 #   make lint    ruff, ruff format --check, mypy --strict, clang-format
 #   make format  apply the formatters and the safe fixes
 #   make docs    build the documentation, warnings are errors
@@ -80,7 +81,7 @@ OTHER_TOOLS_NEEDS := \
     mpich msgpack multidict opt-einsum partd propcache psutil pycparser python-dateutil responses s3fs s3transfer scipy six tblib toolz tornado tqdm \
     truststore Werkzeug wrapt xmltodict yarl zict zipp
 
-.PHONY: venv demo test test-oldest test-tilelang test-mutants test-sigstore test-other-tools test-real explore stress mutants lint format docs bench clean
+.PHONY: venv demo test test-oldest test-tilelang test-mutants test-sigstore test-other-tools test-real explore stress mutants unique lint format docs bench clean
 
 venv: $(STAMP)
 
@@ -202,6 +203,9 @@ stress: $(STAMP)
 mutants: $(MUTANTS)/.ready
 	PYTHONPATH=$(abspath $(MUTANTS))$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python tests/mutation/mutants.py \
 	    --count $(COUNT) --seed $(MUTANTS_SEED) --shards $(SHARDS) --results docs/results $(ARGS)
+
+unique: $(STAMP)
+	$(BIN)/python tests/mutation/prove_unique.py --shards $(SHARDS) --results docs/results/unique.md $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
