@@ -1,9 +1,9 @@
 """For each law, a saboteur that no other law catches (``make unique``), or the reason why there is none.
 
 Only saboteurs of which one law alone is said to catch them are tried: those that two are said to catch, two do
-(``test_saboteurs``). Several are planted at once. A law that notices none of several mistakes notices none of them, as
-long as none hides another: so each must still be caught by its own law among those that it is planted with, and is
-otherwise tried alone. A law that notices something is asked about fewer of them, until it is known which it notices.
+(``test_saboteurs``). Many are planted at once. A law that notices none of several mistakes notices none of them, as
+long as none hides another: so in the end each must be caught by its own law among those that it was planted with, and
+is tried alone if it is not. A law that notices something is asked about fewer of them, until it is known which.
 
 What is known is kept in a folder, under a digest of the sources, and is not asked again.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 REASONS: Final = Path(__file__).with_name("not_unique.json")
-"""Why laws have no such saboteur, by law."""
+"""Why laws have no such saboteur, by law; theirs are tried only if they are named."""
 
 BACKEND: Final = "nvrtc"
 UNREACHED: Final = ("Z4",)
@@ -39,7 +39,7 @@ UNREACHED: Final = ("Z4",)
 FIRST: Final = ("Y2", "L8", "Y1", "O1", "L2", "N1", "C5", "A1", "F1")
 """The laws that notice the most: they are asked first."""
 
-TOGETHER: Final = 10
+TOGETHER: Final = 25
 """Saboteurs that are planted at once."""
 
 MOST_SECONDS: Final = 900.0
@@ -135,13 +135,17 @@ def sources() -> str:
 
 @dataclass(slots=True)
 class Known:
-    """What laws said of saboteurs so far."""
+    """What laws said of saboteurs so far, each of them by its version."""
 
     file: Path
-    said: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Of each law about each saboteur, by its version; empty: nothing."""
-    together: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """Of a law, which comes first, about several."""
+    own: Mapping[str, str]
+    """The law that each saboteur is said to be caught by."""
+    asked: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """What a law, which comes first, said of some; empty: nothing."""
+    silent: set[tuple[str, str]] = field(default_factory=set)
+    """Each law, and a saboteur among those of which it said nothing."""
+    hidden: set[str] = field(default_factory=set)
+    """Those of which their own law said nothing where they were among others: what laws said there does not count."""
 
     def __post_init__(self) -> None:
         if self.file.exists():
@@ -150,26 +154,33 @@ class Known:
                 self._take(row["law"], row["planted"], row["said"])
 
     def _take(self, law_id: str, versions: Sequence[str], said: str) -> None:
-        self.together[law_id, *versions] = said
-        if not said or len(versions) == 1:
-            self.said.update(((law_id, one), said) for one in versions)
+        self.asked[law_id, *versions] = said
+        if not said:
+            self.silent.update((law_id, one) for one in versions)
+            self.hidden.update(one for one in versions if self.own.get(one.partition("@")[0]) == law_id)
 
     def ask(self, law_id: str, planted: Sequence[str]) -> str:
         """Return what a law says of mistakes, and keep it."""
         versions = [*map(version, planted)]
-        if (law_id, *versions) not in self.together:
+        if (law_id, *versions) not in self.asked:
             start = time.monotonic()
             said = asked(law_id, planted)
             row = {"law": law_id, "planted": versions, "said": said, "s": round(time.monotonic() - start, 1)}
             with self.file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             self._take(law_id, versions, said)
-        return self.together[law_id, *versions]
+        return self.asked[law_id, *versions]
+
+    def said(self, law_id: str, saboteur: str) -> str | None:
+        """Return what a law says of a mistake; None: that is not known."""
+        one = version(saboteur)
+        among_others = "" if (law_id, one) in self.silent and one not in self.hidden else None
+        return self.asked.get((law_id, one), among_others)
 
     def caught(self, law_id: str, planted: Sequence[str]) -> list[str]:
         """Return those of several mistakes that a law notices."""
-        self._look(law_id, [one for one in planted if (law_id, version(one)) not in self.said])
-        return [one for one in planted if self.said[law_id, version(one)]]
+        self._look(law_id, [one for one in planted if self.said(law_id, one) is None])
+        return [one for one in planted if self.said(law_id, one)]
 
     def _look(self, law_id: str, planted: Sequence[str]) -> None:
         """Ask a law about mistakes until it is known which of them it notices, by halves."""
@@ -178,11 +189,14 @@ class Known:
             self._look(law_id, planted[:middle])
             self._look(law_id, planted[middle:])
 
-    def others(self, saboteur: str, own: str, laws: Sequence[str]) -> tuple[str, int]:
+    def others(self, saboteur: str, laws: Sequence[str]) -> tuple[str, int]:
         """Return the first other law that notices a mistake, if there is one, and how many are known not to."""
-        told = {law_id: self.said.get((law_id, version(saboteur))) for law_id in laws if law_id != own}
-        catchers = (law_id for law_id, said in told.items() if said)
-        return next(catchers, ""), sum(said == "" for said in told.values())
+        told = [(law_id, self.said(law_id, saboteur)) for law_id in laws if law_id != self.own[saboteur]]
+        return next((law_id for law_id, said in told if said), ""), sum(said == "" for _, said in told)
+
+    def is_unique(self, saboteur: str, laws: Sequence[str]) -> bool:
+        """Whether all of some laws, but a saboteur's own, are known not to notice it."""
+        return self.others(saboteur, laws)[1] == len({*laws} - {self.own[saboteur]})
 
 
 # All of them --------------------------------------------------------------------------------------------------------
@@ -209,41 +223,34 @@ def prove(known: Known, every: Mapping[str, Sequence[str]], wanted: Sequence[str
     """Try the saboteurs of laws until each has a unique one, or none is left."""
     laws = order(every)
     while True:
-        now: dict[str, str] = {}
+        now = []
         for law_id in wanted:
-            left = [one for one in every[law_id] if not known.others(one, law_id, laws)[0]]
-            if left and not any(is_unique(known, one, law_id, laws) for one in left):
-                now[left[0]] = law_id
-        new = {one: of for one, of in now.items() if not is_unique(known, one, of, FIRST)}
+            left = [one for one in every[law_id] if not known.others(one, laws)[0]]
+            if not any(known.is_unique(one, laws) for one in left):
+                now += left[:1]
         if not now:
             return
-        for group in _groups(known, new or now):
-            _sift(known, group, new or now, FIRST if new else laws)
+        for group in _groups(known, now):
+            _sift(known, group, laws)
 
 
-def is_unique(known: Known, saboteur: str, own: str, laws: Sequence[str]) -> bool:
-    """Whether all of some laws, but a saboteur's own, are known not to notice it."""
-    return known.others(saboteur, own, laws)[1] == len({*laws} - {own})
+def _groups(known: Known, saboteurs: Sequence[str]) -> Iterator[list[str]]:
+    """Put saboteurs together, those of one module apart; those that others hid are alone."""
+    hidden = [one for one in saboteurs if version(one) in known.hidden]
+    mixed = sorted((one for one in saboteurs if one not in hidden), key=_digest)
+    yield from ([one] for one in hidden)
+    yield from (mixed[start : start + TOGETHER] for start in range(0, len(mixed), TOGETHER))
 
 
-def _groups(known: Known, of: Mapping[str, str]) -> Iterator[list[str]]:
-    """Put saboteurs together of which none hides another from its own law."""
-    every = sorted(of, key=_digest)  # those of one kind apart
-    for start in range(0, len(every), TOGETHER):
-        group = every[start : start + TOGETHER]
-        hidden = [one for one in group if len(group) > 1 and not known.ask(of[one], group)]
-        yield [one for one in group if one not in hidden]
-        yield from ([one] for one in hidden)
-
-
-def _sift(known: Known, group: Sequence[str], of: Mapping[str, str], laws: Sequence[str]) -> None:
+def _sift(known: Known, group: Sequence[str], laws: Sequence[str]) -> None:
     """Show saboteurs to laws, each until one notices it that is not its own."""
     for law_id in laws:
-        caught = known.caught(law_id, [one for one in group if of[one] != law_id])
+        caught = known.caught(law_id, [one for one in group if known.own[one] != law_id])
         for one in caught:
-            _say(f"{of[one]}: {one} is caught by {law_id} too")
+            _say(f"{known.own[one]}: {one} is caught by {law_id} too")
         group = [one for one in group if one not in caught]
-    _say(f"of {len(laws)} laws none caught {', '.join(group) or 'any'}")
+    hidden = [one for one in group if not known.ask(known.own[one], group)]
+    _say(f"caught by one law alone: {', '.join(one for one in group if one not in hidden) or 'none'}")
 
 
 # The page -----------------------------------------------------------------------------------------------------------
@@ -255,12 +262,12 @@ def page(known: Known, every: Mapping[str, Sequence[str]], reasons: Mapping[str,
     lines = ["# Mistakes that one law alone catches", "", about, ""]
     lines += ["| law | it alone catches | or else |", "|---|---|---|"]
     for law_id, saboteurs in every.items():
-        unique = next((one for one in saboteurs if is_unique(known, one, law_id, laws)), None)
-        others = {one: known.others(one, law_id, laws) for one in saboteurs}
-        told = [
-            f"`{other}` catches `{one}` too" if other else f"`{one}` was shown to {silent} of {len(laws) - 1}"
-            for one, (other, silent) in others.items()
-        ]
+        unique = next((one for one in saboteurs if known.is_unique(one, laws)), None)
+        told = []
+        for one in saboteurs:
+            other, silent = known.others(one, laws)
+            shown = f"`{one}` was shown to {silent} of {len(laws) - 1} other laws"
+            told.append(f"`{other}` catches `{one}` too" if other else shown)
         otherwise = reasons.get(law_id) or "; ".join(["not tried to the end", *told])
         lines.append(f"| `{law_id}` | `{unique}` | |" if unique else f"| `{law_id}` | | {otherwise} |")
     return "\n".join(lines) + "\n"
@@ -272,9 +279,11 @@ def main() -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     prepare()
     every, file = candidates(), options.folder / f"unique-{sources()}.jsonl"
-    wanted = options.laws or [*every]
+    own = {one: law_id for law_id, saboteurs in every.items() for one in saboteurs}
+    reasons = json.loads(REASONS.read_text("utf-8"))
+    wanted = options.laws or [law_id for law_id in every if law_id not in reasons]
     shards = [
-        _FORKED.Process(target=prove, args=(Known(file), every, wanted[place :: options.shards]))
+        _FORKED.Process(target=prove, args=(Known(file, own), every, wanted[place :: options.shards]))
         for place in range(options.shards)
     ]
     for one in shards:
@@ -282,19 +291,20 @@ def main() -> int:
     for one in shards:
         one.join()
     if options.results:
-        reasons = json.loads(REASONS.read_text("utf-8"))
         about = (
             f"date {time.strftime('%Y-%m-%d', time.gmtime())}, backend {BACKEND}, sources {sources()}, "
             f"python {platform.python_version()}, torch {metadata.version('torch').partition('+')[0]}, "
             f"hypothesis {metadata.version('hypothesis')}."
         )
-        options.results.write_text(page(Known(file), every, reasons, about), "utf-8")
+        options.results.write_text(page(Known(file, own), every, reasons, about), "utf-8")
     return 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--laws", nargs="+", metavar="ID", default=[], help="only saboteurs of these")
+    parser.add_argument(
+        "--laws", nargs="+", metavar="ID", default=[], help="those of these; else of all without a reason"
+    )
     parser.add_argument("--shards", type=int, default=os.cpu_count() or 1, help="0: only write what is known")
     parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="what is kept between runs")
     parser.add_argument("--results", type=Path, help="the page that is written")

@@ -24,6 +24,7 @@ from trunnion.model.plan import (
 from trunnion.model.tensormap.fields import TiledFields
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.attribute_saboteurs import ATTRIBUTE_SABOTEURS
+from trunnion.testing.beside_saboteurs import BESIDE_SABOTEURS
 from trunnion.testing.binding_saboteurs import BINDING_SABOTEURS
 from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
 from trunnion.testing.detail_saboteurs import DETAIL_SABOTEURS
@@ -441,7 +442,7 @@ _ALL = (
 _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
     *ATTRIBUTE_SABOTEURS, *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
-    *REFUSAL_SABOTEURS, *BINDING_SABOTEURS, *EDGE_SABOTEURS, *DETAIL_SABOTEURS,
+    *REFUSAL_SABOTEURS, *BINDING_SABOTEURS, *EDGE_SABOTEURS, *DETAIL_SABOTEURS, *BESIDE_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}
