@@ -11,6 +11,7 @@ What is known is kept in a folder, under a digest of the sources, and is not ask
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
 import hashlib
 import json
@@ -117,10 +118,19 @@ def _tell(told: Any, law_id: str, planted: Sequence[str]) -> None:
 
 @functools.cache
 def version(saboteur: str) -> str:
-    """Return a saboteur's id with a digest of the modules that name it; where none does, of all."""
+    """Return a saboteur's id with a digest of the modules that name it; where none does, of all.
+
+    What is said in comments makes no difference.
+    """
+    naming = [code for text, code in _modules() if f'"{saboteur}"' in text]
+    return f"{saboteur}@{_digest(*(naming or (code for _, code in _modules())))[:8]}"
+
+
+@functools.cache
+def _modules() -> list[tuple[str, str]]:
+    """Return the text, and the code without comments, of each module of saboteurs."""
     texts = [path.read_text("utf-8") for path in sorted(_TESTING.glob("*saboteurs.py"))]
-    naming = [text for text in texts if f'"{saboteur}"' in text]
-    return f"{saboteur}@{_digest(*(naming or texts))[:8]}"
+    return [(text, ast.dump(ast.parse(text))) for text in texts]
 
 
 def _digest(*texts: str) -> str:
@@ -219,11 +229,13 @@ def order(laws: Mapping[str, Any]) -> list[str]:
     return [*FIRST, *(one for one in laws if one not in (*FIRST, *UNREACHED))]
 
 
-def prove(known: Known, every: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> None:
+def prove(
+    look: Callable[[], Known], every: Mapping[str, Sequence[str]], wanted: Sequence[str], shards: int
+) -> None:
     """Try the saboteurs of laws until each has a unique one, or none is left."""
     laws = order(every)
     while True:
-        now = []
+        known, now = look(), list[str]()
         for law_id in wanted:
             left = [one for one in every[law_id] if not known.others(one, laws)[0]]
             if not any(known.is_unique(one, laws) for one in left):
@@ -231,7 +243,8 @@ def prove(known: Known, every: Mapping[str, Sequence[str]], wanted: Sequence[str
         if not now:
             return
         for group in _groups(known, now):
-            _sift(known, group, laws)
+            for work in (_sift, _confirm):
+                _share(shards, work, look, group, laws)
 
 
 def _groups(known: Known, saboteurs: Sequence[str]) -> Iterator[list[str]]:
@@ -242,15 +255,33 @@ def _groups(known: Known, saboteurs: Sequence[str]) -> Iterator[list[str]]:
     yield from (mixed[start : start + TOGETHER] for start in range(0, len(mixed), TOGETHER))
 
 
-def _sift(known: Known, group: Sequence[str], laws: Sequence[str]) -> None:
+def _share(shards: int, work: Callable[..., None], look: Callable[[], Known], *words: Any) -> None:
+    """Have some processes do a share each of a work; what they find out they keep."""
+    shares = [slice(place, None, shards) for place in range(shards)]
+    processes = [_FORKED.Process(target=work, args=(look(), *words, share)) for share in shares]
+    for one in processes:
+        one.start()
+    for one in processes:
+        one.join()
+    if any(one.exitcode for one in processes):
+        raise SystemExit("a process failed: what is known is kept, and this can be run again")
+
+
+def _sift(known: Known, group: Sequence[str], laws: Sequence[str], share: slice) -> None:
     """Show saboteurs to laws, each until one notices it that is not its own."""
-    for law_id in laws:
+    for law_id in laws[share]:
         caught = known.caught(law_id, [one for one in group if known.own[one] != law_id])
         for one in caught:
             _say(f"{known.own[one]}: {one} is caught by {law_id} too")
         group = [one for one in group if one not in caught]
-    hidden = [one for one in group if not known.ask(known.own[one], group)]
-    _say(f"caught by one law alone: {', '.join(one for one in group if one not in hidden) or 'none'}")
+
+
+def _confirm(known: Known, group: Sequence[str], laws: Sequence[str], share: slice) -> None:
+    """Have those that no other law noticed be caught by their own among each other."""
+    left = [one for one in group if not known.others(one, laws)[0]]
+    for one in left[share]:
+        said = known.ask(known.own[one], left)
+        _say(f"{known.own[one]}: {one} is {'caught by no other law' if said else 'hidden by others'}")
 
 
 # The page -----------------------------------------------------------------------------------------------------------
@@ -282,14 +313,8 @@ def main() -> int:
     own = {one: law_id for law_id, saboteurs in every.items() for one in saboteurs}
     reasons = json.loads(REASONS.read_text("utf-8"))
     wanted = options.laws or [law_id for law_id in every if law_id not in reasons]
-    shards = [
-        _FORKED.Process(target=prove, args=(Known(file, own), every, wanted[place :: options.shards]))
-        for place in range(options.shards)
-    ]
-    for one in shards:
-        one.start()
-    for one in shards:
-        one.join()
+    if options.shards:
+        prove(lambda: Known(file, own), every, wanted, options.shards)
     if options.results:
         about = (
             f"date {time.strftime('%Y-%m-%d', time.gmtime())}, backend {BACKEND}, sources {sources()}, "

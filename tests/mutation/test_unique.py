@@ -6,7 +6,7 @@ import json
 
 import pytest
 from mutation_trials.scope import ROOT
-from prove_unique import REASONS, Known, candidates, order, page, version
+from prove_unique import REASONS, Known, candidates, order, page, prove, version
 
 from trunnion.testing.laws import catalogue
 from trunnion.testing.saboteurs import SABOTEURS
@@ -91,6 +91,16 @@ def test_what_laws_say_where_a_saboteur_is_hidden_does_not_count(known):
     assert made.said("B", "one") == ""
     made.ask("B", ["four"])
     assert made.said("B", "four") == ""
+
+
+def test_the_saboteurs_of_a_law_are_tried_until_one_is_unique(known, monkeypatch):
+    made, _ = known
+    monkeypatch.setattr("prove_unique.order", list)
+    every = {"A": ["two", "one"], "B": ["three"], "C": [], "D": ["four"]}
+    prove(lambda: Known(made.file, OWN), every, [*every], shards=2)
+    after = Known(made.file, OWN)
+    assert [one for one in OWN if after.is_unique(one, "ABCD")] == ["one", "three"]
+    assert (after.others("two", "ABCD")[0], after.others("four", "ABCD")[0]) == ("C", "C")
 
 
 def test_what_is_not_known_is_not_called_proved(tmp_path):

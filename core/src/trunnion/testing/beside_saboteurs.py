@@ -64,7 +64,7 @@ class _NotesTensors(Changed):
         from torch.multiprocessing.reductions import StorageWeakRef  # noqa: PLC0415 - tensors are torch's
 
         now = [
-            (StorageWeakRef(one.untyped_storage()), one.data_ptr(), one.dtype, one.shape, one.stride())
+            (StorageWeakRef(one.untyped_storage()), one.data_ptr(), one.dtype, one.shape, one.stride())  # type: ignore[no-untyped-call]  # torch's
             for one in args
             if hasattr(one, "data_ptr")
         ]

@@ -60,7 +60,9 @@ def _places(tensors: Any) -> set[Any]:
     from torch.multiprocessing.reductions import StorageWeakRef  # noqa: PLC0415 - tensors are torch's
 
     return {
-        (StorageWeakRef(one.untyped_storage()), one.data_ptr()) for one in tensors if hasattr(one, "data_ptr")
+        (StorageWeakRef(one.untyped_storage()), one.data_ptr())  # type: ignore[no-untyped-call]  # torch's
+        for one in tensors
+        if hasattr(one, "data_ptr")
     }
 
 

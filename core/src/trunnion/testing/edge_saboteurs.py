@@ -31,7 +31,7 @@ def _merged(ignored: str) -> Callable[[LaunchPlan], LaunchPlan]:
     def key(encode: Encode) -> Encode:
         fields = encode.fields
         if hasattr(fields, ignored):
-            fields = replace(fields, **{ignored: 0})
+            fields = replace(fields, **{ignored: 0})  # type: ignore[arg-type]  # a field that is an integer
         return replace(encode, index=0, readers=(0,), fields=fields)
 
     def merged(plan: LaunchPlan) -> LaunchPlan:

@@ -103,7 +103,11 @@ class _MappedBefore(Changed):
         """Launch, or not."""
         from torch.multiprocessing.reductions import StorageWeakRef  # noqa: PLC0415 - tensors are torch's
 
-        memories = {StorageWeakRef(one.untyped_storage()) for one in args if _is_tensor(one)}
+        memories = {
+            StorageWeakRef(one.untyped_storage())  # type: ignore[no-untyped-call]  # torch's
+            for one in args
+            if _is_tensor(one)
+        }
         try:
             result = self._true.call(args, **how)
         except TensorMapError as error:
