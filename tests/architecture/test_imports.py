@@ -162,6 +162,9 @@ IN_CALLS = frozenset(
         "core/src/trunnion/sim/memory.py torch",
         "core/src/trunnion/sim/tiled_view.py torch",
         "core/src/trunnion/testing/gpu/cupti.py cuda",
+        "core/src/trunnion/testing/beside_saboteurs.py torch",  # which memory is the same is told by torch's storages
+        "core/src/trunnion/testing/detail_saboteurs.py torch",  # the same
+        "core/src/trunnion/testing/refusal_saboteurs.py torch",  # the same
         "core/src/trunnion/testing/harness.py torch",
         "core/src/trunnion/testing/host_memory.py torch",
         "core/src/trunnion/testing/machine.py torch",

@@ -37,6 +37,10 @@ BACKEND: Final = "nvrtc"
 UNREACHED: Final = ("Z4",)
 """Laws that are checked in processes of their own, where nothing is planted."""
 
+READERS: Final = ("B2",)
+"""Laws that compare a saved launcher's text with what is written anew, where no saboteur stands: by that they notice each
+saboteur of the plan or the emitter, and no emitter that errs. They are not asked about those."""
+
 FIRST: Final = ("Y2", "L8", "Y1", "O1", "L2", "N1", "C5", "A1", "F1")
 """The laws that notice the most: they are asked first."""
 
@@ -201,12 +205,16 @@ class Known:
 
     def others(self, saboteur: str, laws: Sequence[str]) -> tuple[str, int]:
         """Return the first other law that notices a mistake, if there is one, and how many are known not to."""
-        told = [(law_id, self.said(law_id, saboteur)) for law_id in laws if law_id != self.own[saboteur]]
+        told = [(law_id, self.said(law_id, saboteur)) for law_id in laws if self.counts(law_id, saboteur)]
         return next((law_id for law_id, said in told if said), ""), sum(said == "" for _, said in told)
 
     def is_unique(self, saboteur: str, laws: Sequence[str]) -> bool:
         """Whether all of some laws, but a saboteur's own, are known not to notice it."""
-        return self.others(saboteur, laws)[1] == len({*laws} - {self.own[saboteur]})
+        return self.others(saboteur, laws)[1] == sum(self.counts(law_id, saboteur) for law_id in laws)
+
+    def counts(self, law_id: str, saboteur: str) -> bool:
+        """Whether a saboteur is shown to a law."""
+        return law_id != self.own[saboteur] and not (law_id in READERS and is_written(saboteur))
 
 
 # All of them --------------------------------------------------------------------------------------------------------
@@ -222,6 +230,20 @@ def candidates() -> dict[str, list[str]]:
         if len(one.caught_by) == 1:
             found[one.caught_by[0]].append(one.id)
     return found
+
+
+def is_written(saboteur: str) -> bool:
+    """Whether a saboteur stands in the plan or the emitter, and so changes the text of launchers."""
+    from trunnion.testing.harness import Sabotage
+    from trunnion.testing.saboteurs import SABOTEURS
+
+    sabotage, as_given = SABOTEURS[saboteur].sabotage, Sabotage()
+    changed = (
+        name
+        for name in ("plan", "emitted", "wrapper")
+        if getattr(sabotage, name) is not getattr(as_given, name)
+    )
+    return any(changed)
 
 
 def order(laws: Mapping[str, Any]) -> list[str]:
@@ -270,7 +292,7 @@ def _share(shards: int, work: Callable[..., None], look: Callable[[], Known], *w
 def _sift(known: Known, group: Sequence[str], laws: Sequence[str], share: slice) -> None:
     """Show saboteurs to laws, each until one notices it that is not its own."""
     for law_id in laws[share]:
-        caught = known.caught(law_id, [one for one in group if known.own[one] != law_id])
+        caught = known.caught(law_id, [one for one in group if known.counts(law_id, one)])
         for one in caught:
             _say(f"{known.own[one]}: {one} is caught by {law_id} too")
         group = [one for one in group if one not in caught]
@@ -297,7 +319,8 @@ def page(known: Known, every: Mapping[str, Sequence[str]], reasons: Mapping[str,
         told = []
         for one in saboteurs:
             other, silent = known.others(one, laws)
-            shown = f"`{one}` was shown to {silent} of {len(laws) - 1} other laws"
+            count = sum(known.counts(other_law, one) for other_law in laws)
+            shown = f"`{one}` was shown to {silent} of {count} other laws"
             told.append(f"`{other}` catches `{one}` too" if other else shown)
         otherwise = reasons.get(law_id) or "; ".join(["not tried to the end", *told])
         lines.append(f"| `{law_id}` | `{unique}` | |" if unique else f"| `{law_id}` | | {otherwise} |")

@@ -53,6 +53,7 @@ def known(tmp_path, monkeypatch):
 
     monkeypatch.setattr("prove_unique.asked", ask)
     monkeypatch.setattr("prove_unique.version", lambda one: one)
+    monkeypatch.setattr("prove_unique.is_written", lambda one: one == "three")
     return Known(tmp_path / "known.jsonl", OWN), questions
 
 
@@ -110,6 +111,12 @@ def test_what_is_not_known_is_not_called_proved(tmp_path):
     rows = [line for line in told.splitlines() if line.startswith("| `")]
     assert len(rows) == len(every)
     assert all(row.split("|")[2].strip() == "" for row in rows)
+
+
+def test_a_law_that_reads_texts_is_not_asked_about_saboteurs_in_the_emitter(known):
+    made, _ = known
+    assert made.counts("B2", "one")
+    assert not made.counts("B2", "three")
 
 
 def test_all_laws_are_asked_but_those_that_no_mistake_reaches():
