@@ -38,8 +38,8 @@ UNREACHED: Final = ("Z4",)
 """Laws that are checked in processes of their own, where nothing is planted."""
 
 READERS: Final = ("B2",)
-"""Laws that compare a saved launcher's text with what is written anew, where no saboteur stands: by that they notice each
-saboteur of the plan or the emitter, and no emitter that errs. They are not asked about those."""
+"""Laws that compare a saved launcher's text with what is written anew, where no saboteur stands. So they notice each
+saboteur of the plan or the emitter, and no emitter that errs: they are not asked about those."""
 
 FIRST: Final = ("Y2", "L8", "Y1", "O1", "L2", "N1", "C5", "A1", "F1")
 """The laws that notice the most: they are asked first."""
