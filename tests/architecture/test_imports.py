@@ -168,6 +168,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/testing/harness.py torch",
         "core/src/trunnion/testing/host_memory.py torch",
         "core/src/trunnion/testing/machine.py torch",
+        "core/src/trunnion/testing/process_state.py torch",
         "core/src/trunnion/testing/runner.py torch",
         "core/src/trunnion/testing/strategies/calls.py torch",
         "core/src/trunnion/testing/suite/test_arguments.py torch",
@@ -206,7 +207,7 @@ CIRCLES = {
     ): "the reading of a call checks its copies",
     (
         "trunnion.testing",
-        "comparison delivery harness laws observed provision variables violation_report ways",
+        "comparison dealing delivery harness laws observed provision variables violation_report ways",
     ): "a violation tells of the harness that it was seen with, and the harness holds laws",
 }
 """The circles that are left, each with its reason; between two parts of core there is but the one of operators."""

@@ -10,6 +10,7 @@ processes of people do.
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import sys
 from dataclasses import replace
@@ -36,8 +37,6 @@ __all__ = ["saved_program", "told_by_a_lone_device"]
 _LAWS: Final = ("L1", "F1")
 _EXAMPLES: Final = 3
 _END: Final = 30.0  # seconds for a process to end, once it has told all: far more than any takes
-_LEFT: Final[list[Any]] = []
-"""What the process never closes."""
 
 
 def told_by_a_lone_device(backend: str, saved: Path) -> str:
@@ -64,8 +63,8 @@ def saved_program() -> KernelProgram:
     return KernelProgram("saved", Signature((x, n)), (CODE,), (launch,))
 
 
-def _taken_up(harness: Harness, saved: Path) -> Iterator[str]:
-    """Yield what is wrong with an artifact that another process saved; it is closed once, then left open."""
+def _taken_up(harness: Harness, saved: Path, left: list[Any]) -> Iterator[str]:
+    """Yield what is wrong with an artifact that another process saved; closed once, then left open in the list."""
     from trunnion.testing.comparison import check_call  # noqa: PLC0415 - needs hypothesis
     from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec  # noqa: PLC0415 - likewise
     from trunnion.testing.ways import taken_up  # noqa: PLC0415 - imports torch
@@ -78,11 +77,11 @@ def _taken_up(harness: Harness, saved: Path) -> Iterator[str]:
     program = saved_program()
     try:
         for calls in ((good, 5), *refused, (good, -6)), ((good, 7),):
-            if _LEFT:
-                _LEFT.pop().close()
-            _LEFT.append(taken_up(harness, saved))
+            if left:
+                left.pop().close()
+            left.append(taken_up(harness, saved))
             for args in calls:
-                check_call(harness, Scenario(program, CallSpec(args=args)), _LEFT[0])
+                check_call(harness, Scenario(program, CallSpec(args=args)), left[0])
     except Exception as error:  # noqa: BLE001 - one that knows too little may raise anything
         yield f"by python -O, with what another process built and saved: {type(error).__name__}: {error}"
 
@@ -116,7 +115,9 @@ def main(backend: str, saved: str, seconds: str) -> int:
     machine = _Machine(sim.start(arch=ARCHITECTURES[:1]))
     harness = Harness(spec=default_registry().backend(backend), machine=machine, kept=launcher_folder())
     laws = (replace(catalogue()[law_id], ways=ONE_WAY) for law_id in _LAWS)
-    told = tuple(_taken_up(harness.under("Z4"), Path(saved))) or broken_laws(harness, laws, _EXAMPLES)
+    left: list[Any] = []
+    atexit.register(left.clear)  # which keeps it until the process has ended what was registered later
+    told = tuple(_taken_up(harness.under("Z4"), Path(saved), left)) or broken_laws(harness, laws, _EXAMPLES)
     print("; ".join(told), flush=True)  # noqa: T201 - what the process is for
     # Shown only if the process ends badly; where it does not end, its threads' stacks come next, and status 1.
     sys.stderr.write(
