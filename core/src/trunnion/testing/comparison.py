@@ -79,6 +79,7 @@ def check_given(
         check_refused(harness, expected, observed)
     else:
         check_expected(harness, program, facts, (expected, observed), first=first)
+        compare_waits(harness, observed)
 
 
 def check_moving(harness: Harness, scenario: Scenario) -> None:
@@ -161,6 +162,5 @@ def check_expected(
     compare_workspaces(harness, expected, facts, observed, where)
     compare_contents(harness, expected, observed, where)
     compare_copies(harness, expected, observed, where)
-    compare_waits(harness, observed)
     if first:
         compare_maps(harness, expected, observed, where)

@@ -218,6 +218,7 @@ def compare_allocations(harness: Harness, observed: Observed, stream: int) -> No
 def compare_waits(harness: Harness, observed: Observed) -> None:
     """Require that a call does not wait for what it launched: what the caller does next is done meanwhile.
 
+    It is asked where no other thread does anything, which may wait on its own.
     Two waits must be: for what memory of the legacy stream serves, see `compare_allocations`; and before the lines of a
     window are taken out of the cache.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
-import itertools
 import sys
 import warnings
 from contextlib import closing
@@ -65,6 +64,9 @@ _LEAST_OBJECTS: Final = 0.5
 _LEAST_BYTES: Final = 8
 """The same of the bytes that ``malloc`` gave, which are 32 at least."""
 
+_LEAST_OF_LOADS: Final = 2 << 10
+"""The same of loads, which take and give back far more: what is kept of a program has its image or its text."""
+
 _SLACK: Final = 16 << 10
 """Bytes that tables which grow by steps may take, and what is too small to be given again."""
 
@@ -108,16 +110,22 @@ def host_memory_of_calls(harness: Harness, _: None) -> None:
     """
     program = _program(harness)
     with harness.loaded(program) as loaded, passing_over_what_is_there():
-        for kind, calls in itertools.chain(_series(harness, loaded), (_loads(harness, program),)):
-            each = int(len(calls) / _IN_ALL)
-            _make(harness, calls[: -2 * each])
-            least = [_least(harness, some) for some in (calls[-2 * each : -each], calls[-each:])]
-            grown = [after - before for before, after in zip(*least, strict=True)]
-            limits = each * _LEAST_OBJECTS, each * _LEAST_BYTES + _SLACK
-            few = all(one < most for one, most in zip(grown, limits, strict=True))
-            harness.require(
-                few, f"{each} calls {kind}, after as many: {grown[0]} objects more, {grown[1]} bytes"
-            )
+        for kind, calls in _series(harness, loaded):
+            _check_grown(harness, kind, calls, _LEAST_BYTES)
+        _check_grown(
+            harness, "of a program that is loaded and closed", _loads(harness, program), _LEAST_OF_LOADS
+        )
+
+
+def _check_grown(harness: Harness, kind: str, calls: Sequence[Callable[[], object]], bytes_each: int) -> None:
+    """Require that less is in use behind the last calls than behind as many before, and so many bytes for each."""
+    each = int(len(calls) / _IN_ALL)
+    _make(harness, calls[: -2 * each])
+    least = [_least(harness, some) for some in (calls[-2 * each : -each], calls[-each:])]
+    grown = [after - before for before, after in zip(*least, strict=True)]
+    limits = each * _LEAST_OBJECTS, each * bytes_each + _SLACK
+    few = all(one < most for one, most in zip(grown, limits, strict=True))
+    harness.require(few, f"{each} calls {kind}, after as many: {grown[0]} objects more, {grown[1]} bytes")
 
 
 def _least(harness: Harness, calls: Sequence[Callable[[], object]]) -> tuple[int, int]:
@@ -176,7 +184,7 @@ def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequ
         yield f"refused for {word}", [refused] * times
 
 
-def _loads(harness: Harness, program: KernelProgram) -> tuple[str, Sequence[Callable[[], object]]]:
+def _loads(harness: Harness, program: KernelProgram) -> Sequence[Callable[[], object]]:
     """Return calls that load a program each, and close it."""
     artifact = harness.built(program)
     given = harness.arguments((TensorSpec(dtype="float32", shape=(_EXTENT,), strides=(1,)),) * 2)
@@ -185,7 +193,7 @@ def _loads(harness: Harness, program: KernelProgram) -> tuple[str, Sequence[Call
         with closing(harness.reopen(program, artifact)) as loaded:
             loaded.entry(*given)
 
-    return "of a program that is loaded and closed", [load] * int(_IN_ALL * _LOADS)
+    return [load] * int(_IN_ALL * _LOADS)
 
 
 def _launch_bound(given: Arguments, loaded: LoadedProgram) -> object:
