@@ -59,7 +59,7 @@ def test_a_law_holds(harnesses, backend, law_id):
 
 
 def test_every_law_of_calls_has_a_saboteur():
-    assert set(_LAWS) - {law_id for _, law_id in _PAIRS} == {"O1"}, "which has one below"
+    assert not set(_LAWS) - {law_id for _, law_id in _PAIRS}
 
 
 @pytest.mark.parametrize(("saboteur", "law_id"), _PAIRS)

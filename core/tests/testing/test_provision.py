@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from trunnion.sim.launch_attributes import LaunchAttributes
@@ -20,7 +22,7 @@ from trunnion.testing.machine import USED, MemorySeen
 from trunnion.testing.observed import Observed
 from trunnion.testing.provision import compare_allocations, compare_contents, compare_workspaces, places_set
 
-HARNESS = Harness(spec=None, machine=None, law_id="X1")  # type: ignore[arg-type]  # it only raises
+HARNESS = Harness(spec=None, machine=SimpleNamespace(tier="sim"), law_id="X1")  # type: ignore[arg-type]  # it only raises
 SPACE = ExpectedWorkspace(name="w", nbytes=16, alignment=256, zeroed=True)
 OUTPUT = ExpectedOutput("o", "complex64", (2,), fill=b"\0\0\x80\x3f\0\0\0\x40")
 EXPECTED = Expected(launches=(), outputs=(OUTPUT,), device=0, workspaces=(SPACE,))

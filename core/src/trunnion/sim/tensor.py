@@ -131,7 +131,8 @@ class SimTensor(torch.Tensor):
         """Run an operation on the host, and put what comes out where it belongs."""
         if func in _LAYOUT:
             with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
-                return func(*args, **(kwargs or {}))
+                told = func(*args, **(kwargs or {}))
+            return told
         return _run(_simulator(), func, args, dict(kwargs or {}))
 
 

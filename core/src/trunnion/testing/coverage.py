@@ -41,6 +41,7 @@ GENERAL_LAWS: Final = (
     "G1",
     "G2",
     "F1",
+    "F2",
 )
 """Laws of any program: what the table counts. Laws of one feature draw more of that one."""
 
@@ -98,7 +99,7 @@ def events_of(way: str, program: KernelProgram, call: CallSpec) -> Iterator[str]
         yield "first"
 
 
-_WAYS: Final = {"entry": "entered", "capture": "captured"}
+_WAYS: Final = {"entry": "entered", "written": "entered", "capture": "captured"}
 
 
 def _of_tensors(tensors: Sequence[TensorSpec]) -> Iterator[str]:
