@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from trunnion.errors import ArgumentError, ArgumentTypeError, UnboundSymbolError
 from trunnion.model.expr import Const, maximum, ne
 from trunnion.model.plan import ConditionCheck
-from trunnion.sim.trace import Launched
 from trunnion.testing.refusal_saboteurs import of_row, unrefused
-from trunnion.testing.saboteur import Changed, Saboteur, each_launch, in_trace, saboteur
+from trunnion.testing.saboteur import Changed, Saboteur, each_launch, saboteur
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
@@ -83,45 +82,6 @@ class _AlignedForAnother(Changed):
             raise
         self._known |= _places(args)
         return result
-
-
-class _SameMaps:
-    """Launches with the maps of the call before where a call is given the same tensors."""
-
-    def __init__(self) -> None:
-        self.same = False
-        self._maps: dict[tuple[str, int], bytes] = {}
-
-    def loaded(self, program: LoadedProgram) -> Any:
-        """Forget the maps of other programs."""
-        self.same = False
-        self._maps.clear()
-        return _NotesTensors(program)
-
-    def __call__(self, event: Launched) -> Launched:
-        parameters = list(event.parameters)
-        for ordinal, data in enumerate(parameters):
-            if len(data) == _MAP_BYTES:
-                kept = self._maps.setdefault((event.kernel, ordinal), data)
-                parameters[ordinal] = kept if self.same else data
-                self._maps[event.kernel, ordinal] = parameters[ordinal]
-        return replace(event, parameters=tuple(parameters))
-
-
-class _NotesTensors(Changed):
-    """A loaded program that notes whether a call is given the tensors of the call before."""
-
-    _last: Any = None
-
-    def call(self, args: Any, **how: Any) -> Any:
-        """Launch."""
-        now = _places(args)
-        _SAME_MAPS.same = bool(now) and now == self._last
-        self._last = now
-        return self._true.call(args, **how)
-
-
-_MAP_BYTES, _SAME_MAPS = 128, _SameMaps()
 
 
 class _NoLongDoubles(Changed):
@@ -214,14 +174,6 @@ DETAIL_SABOTEURS: tuple[Saboteur, ...] = (
         "X4",
         stage="lifecycle",
         loaded=_AlignedForAnother,
-    ),
-    saboteur(
-        "same-maps",
-        "Keeps tensor maps where the tensors are the same.",
-        "T7",
-        stage="driver",
-        loaded=_SAME_MAPS.loaded,
-        trace=in_trace(_SAME_MAPS, Launched),
     ),
     saboteur("no-long-doubles", "Takes no long double.", "V1", stage="lifecycle", loaded=_NoLongDoubles),
     saboteur("unlisted-places", "Lists no place of a symbol.", "V5", stage="lifecycle", loaded=_Unlisted),
