@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Place",
-    "argument_positions",
     "output_rule",
     "place_of",
     "presence",
@@ -63,15 +62,6 @@ def slot_name(plan: LaunchPlan, index: int) -> str:
         return f"facts[{index - len(plan.bindings)}]"
     binding = plan.bindings[index]
     return f"v{index}" if binding.candidates else place_of(plan, binding.source).variable
-
-
-def argument_positions(plan: LaunchPlan) -> dict[str, int]:
-    """Return the position of each parameter among the arguments of a call, by its variable."""
-    slots = [(tensor.position, f"t{tensor.index}") for tensor in plan.tensors if not tensor.output]
-    slots += [(scalar.position, f"s{scalar.index}") for scalar in plan.scalars]
-    slots += [(pointer.position, f"a{pointer.index}") for pointer in plan.pointers]
-    slots += [(struct.position, f"u{struct.index}") for struct in plan.structs]
-    return {variable: position for position, variable in slots}
 
 
 def place_of(plan: LaunchPlan, source: Source) -> Place:
