@@ -6,7 +6,6 @@ import ctypes
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from trunnion.codegen.cpp.direct import direct_entry, direct_launch
@@ -14,9 +13,8 @@ from trunnion.codegen.cpp.image import encoded_name
 from trunnion.codegen.cpp.l2_persisting import SetAsideHook
 from trunnion.codegen.cpp.loader import load_library, process_libraries
 from trunnion.codegen.cpp.payload import fields_of, typed_error, unallocated
-from trunnion.codegen.cpp.preparation import Preparation
+from trunnion.codegen.cpp.preparation import Carried, Preparation
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import TrunnionError
 from trunnion.launcher.l2_persisting import process_set_aside
 from trunnion.launcher.tensors import TensorChecks
 from trunnion.model.plan.refusals import CLOSED
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trunnion.codegen.cpp.call_signature import CallSignature
-    from trunnion.codegen.cpp.preparation import Carried
     from trunnion.contract.runtime import Runtime
 
 __all__ = ["CppProgram", "HandedImage"]
@@ -37,6 +34,8 @@ _T = TypeVar("_T")
 
 _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 _SIGNED_END = 1 << 63
+
+_NOTHING = Carried([], {})
 
 _RAISED = (TypeError, ValueError, RuntimeError, ArithmeticError, MemoryError, BufferError, AttributeError)
 """What TVM-FFI raises: for a launcher, and on its own for an argument that it cannot carry."""
@@ -118,26 +117,16 @@ class CppProgram(LoadedProgram):
         kind = "cuda" if runtime.only_device is None else "cpu"
         general = facts.convention(kind).over(self.call, self._refuse_closed)
         # The entry's own: a call of it may have failed before the program was closed.
-        failed = partial(self._raise_held, function("raised"))
-        self._direct = direct_entry(function("python_entry"), runtime, general, failed, facts)
+        raised = function("raised")
+        self._direct = direct_entry(
+            function("python_entry"), runtime, general, lambda error: self._run(raised, error), facts
+        )
         self._entry: Callable[..., Any] = self._direct or general
 
     @property
     def entry(self) -> Callable[..., Any]:
         """The launcher, and behind it what only Python can check or say; see `LoadedProgram.entry`."""
         return self._entry
-
-    def _run_carried(self, function: Any, carried: Carried, rest: tuple[Any, ...]) -> Any:
-        """Call an export with what travels; raise, of all that is wrong, what comes first in the plan's order."""
-        try:
-            return function(*carried.given, *rest)
-        except _RAISED as error:
-            typed = self._typed(fields_of(error))
-            told = error if typed is None else carried.told(typed)
-            raise told from (told.__cause__ if told is not typed else error)
-
-    def _raise_held(self, raised: Callable[[int], Any], error: int) -> None:
-        self._run(raised, error)
 
     def call(
         self,
@@ -153,7 +142,8 @@ class CppProgram(LoadedProgram):
         carried = self._preparation.carried(args, out, ordinal)
         rest, where = self._rest(carried, args, (ordinal, stream, device))
         with where:
-            result = self._run_carried(self._main if out is None else self._main_out, carried, rest)
+            main = self._main if out is None else self._main_out
+            result = self._run(main, *carried.given, *rest, carried=carried)
         return self._give(result) if out is None else self._pick(tuple(out))
 
     def bind(
@@ -173,7 +163,7 @@ class CppProgram(LoadedProgram):
         rest, where = self._rest(carried, args, (ordinal, stream, device))
         with where:
             function = self._function("bind" if out is None else "bind_out")
-            launch, *outputs = self._run_carried(function, carried, rest)
+            launch, *outputs = self._run(function, *carried.given, *rest, carried=carried)
         result = self._pick(tuple(outputs if out is None else out))
         again = self._again(launch, result, (carried, rest))
         return BoundLaunch(again, device=ordinal, stream=stream)
@@ -185,10 +175,7 @@ class CppProgram(LoadedProgram):
         launch.release_gil = True  # as everything that `load_library` gives
 
         def again(result: Any = result, _held: tuple[Any, ...] = held) -> Any:
-            try:
-                launch()
-            except _RAISED as error:
-                self._raise(error)
+            self._run(launch)
             return result
 
         return again
@@ -279,18 +266,17 @@ class CppProgram(LoadedProgram):
         found = int(first.get_device())
         return device if found < 0 else found  # of a tensor elsewhere, which the launcher refuses
 
-    def _run(self, function: Any, *given: Any) -> Any:
+    def _run(self, function: Any, *given: Any, carried: Carried = _NOTHING) -> Any:
+        """Call an export; raise the typed error that was meant, if the launcher raised; else what TVM-FFI says.
+
+        Of all that is wrong with a call that is ``carried``, it is what comes first in the plan's order.
+        """
         try:
             return function(*given)
         except _RAISED as error:
-            self._raise(error)
-
-    def _raise(self, error: Exception) -> NoReturn:
-        """Raise the typed error that was meant, if the launcher raised; else what TVM-FFI says."""
-        if isinstance(error, TrunnionError):
-            raise error
-        typed = self._typed(fields_of(error))
-        raise (typed or error) from (None if typed is None else error)
+            typed = self._typed(fields_of(error))
+            told = error if typed is None else carried.told(typed)
+            raise told from (told.__cause__ if told is not typed else error)
 
     def _typed(self, fields: tuple[str, ...]) -> BaseException | None:
         """Return the typed error that a launcher meant; raise the one that it stands for, if a hook raised that."""
