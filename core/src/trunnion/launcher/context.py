@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from contextlib import ExitStack, contextmanager, suppress
@@ -89,7 +88,7 @@ _OF_ARGUMENTS = (ArgumentError, ExprError, UnboundSymbolError)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a context is made of."""
+    """What is known of a program before any call."""
 
     launches: tuple[LaunchSpec, ...]
     """``LAUNCHES``."""
@@ -97,20 +96,14 @@ class Parts:
     encodes: tuple[MapSpec, ...]
     """``ENCODES``."""
 
-    facts: tuple[PlannedFact, ...]
-    """``FACTS``."""
-
     plan: Callable[[], LaunchPlan]
-    """Returns the plan: a call that is refused is told what comes first in its order."""
+    """Returns the plan, each time the same: a call that is refused is told what comes first in its order."""
 
-    facade: DriverFacade
-    """The driver."""
+    facts: tuple[PlannedFact, ...]
+    """``FACTS``, which a launcher has whose plan is over facts of the device."""
 
-    runtime: Runtime
-    """The tensor library."""
-
-    variables: tuple[VariableSpec, ...] = ()
-    """``VARIABLES``."""
+    variables: tuple[VariableSpec, ...]
+    """``VARIABLES``; there are none in the text of a program without."""
 
 
 class DeviceState:
@@ -141,11 +134,15 @@ class Context(LauncherMemory):
     Parameters
     ----------
     parts
-        What it is made of.
+        What is known of the program.
     image
         The device image.
     symbols
         The exact name of each kernel, in the plan's order, then of each module variable.
+    facade
+        The driver.
+    runtime
+        The tensor library.
 
     Raises
     ------
@@ -153,13 +150,18 @@ class Context(LauncherMemory):
         If the driver refuses the image.
     """
 
-    def __init__(self, parts: Parts, image: bytes, symbols: Sequence[str]) -> None:
-        facade = parts.facade
-        super().__init__(parts.runtime, facade.device_count())
+    def __init__(
+        self,
+        parts: Parts,
+        image: bytes,
+        symbols: Sequence[str],
+        facade: DriverFacade,
+        runtime: Runtime,
+    ) -> None:
+        super().__init__(runtime, facade.device_count())
         self.facade = facade
         self.enter, self.leave, self.fill = facade.enter, facade.leave, facade.fill
-        self.specs, self._facts = parts.launches, parts.facts
-        self._plan = functools.cache(parts.plan)  # who makes it may read it from an artifact
+        self.specs, self._facts, self._plan = parts.launches, parts.facts, parts.plan
         self.windows = ProgramWindows(parts.launches, facade)
         self.window_bytes = self.windows.length
         self.refuse_window = self.windows.refuse_length
@@ -169,7 +171,7 @@ class Context(LauncherMemory):
         self.new_frame, self.forsake = self.pool.new, self.pool.forsake
         self.recover = facade.recover
         self.several = self.device_count > 1
-        self.stream_type: Any = parts.runtime.stream_type
+        self.stream_type: Any = runtime.stream_type
         self.sets_aside = any(spec.window is not None for spec in self.specs)
         # A handler or a finalizer may launch the program while it is being prepared.
         self._preparing = Turns("the program is being prepared for a device", nests=True)

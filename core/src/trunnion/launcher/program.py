@@ -25,11 +25,8 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
     from trunnion.contract.runtime import Runtime
-    from trunnion.launcher.facade import DriverFacade, LaunchSpec
-    from trunnion.launcher.maps import MapSpec
-    from trunnion.launcher.variables import VariableSpec
+    from trunnion.launcher.facade import DriverFacade
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.plan.facts import PlannedFact
 
 __all__ = ["Launcher", "LauncherModule", "PythonProgram"]
 
@@ -55,25 +52,11 @@ class Launcher:
 
 
 @dataclass(frozen=True, slots=True)
-class LauncherModule:
+class LauncherModule(Parts):
     """What makes the launcher of a program."""
 
-    make: Callable[[Any], Launcher]
+    make: Callable[[Context], Launcher]
     """Returns the launcher for a context."""
-
-    launches: tuple[LaunchSpec, ...]
-    """``LAUNCHES``."""
-
-    encodes: tuple[MapSpec, ...]
-    """``ENCODES``."""
-
-    plan: Callable[[], LaunchPlan]
-    """Returns the plan."""
-
-    facts: tuple[PlannedFact, ...] = ()
-    """``FACTS``, which a launcher has whose plan is over facts of the device."""
-    variables: tuple[VariableSpec, ...] = ()
-    """``VARIABLES``; there are none in the text of a program without."""
 
     @classmethod
     def execute(cls, text: str, filename: str, plan: Callable[[], LaunchPlan]) -> LauncherModule:
@@ -106,7 +89,7 @@ class LauncherModule:
             return Launcher(entry, bind, lambda frame: frame.f_globals is namespace)
 
         variables = namespace.get("VARIABLES", ())
-        return cls(launcher, launches, encodes, functools.cache(plan), facts, variables)
+        return cls(launches, encodes, functools.cache(plan), facts, variables, launcher)
 
     @classmethod
     def interpret(cls, plan: LaunchPlan) -> LauncherModule:
@@ -119,7 +102,7 @@ class LauncherModule:
         launches = tuple(launch_spec(plan, launch) for launch in plan.launches)
         encodes = tuple(map_spec(plan, encode) for encode in plan.encodes)
         variables = tuple(map(variable_spec, plan.variables))
-        return cls(launcher, launches, encodes, lambda: plan, plan.facts, variables)
+        return cls(launches, encodes, lambda: plan, plan.facts, variables, launcher)
 
 
 @functools.lru_cache(maxsize=32)
@@ -249,10 +232,7 @@ class PythonProgram(LoadedProgram):
         runtime: Runtime,
     ) -> None:
         self._module = module
-        parts = Parts(
-            module.launches, module.encodes, module.facts, module.plan, facade, runtime, module.variables
-        )
-        self._context = Context(parts, image, symbols)
+        self._context = Context(module, image, symbols, facade, runtime)
         launcher = module.make(self._context)
         self._entry, self._bind = launcher.entry, launcher.bind
         self._life = _Life(self._context, launcher.owns)
