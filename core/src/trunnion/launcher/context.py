@@ -48,7 +48,6 @@ from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from trunnion.contract.runtime import Runtime
     from trunnion.errors import LifecycleError
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
         PreparingFacade,
         VariableFacade,
     )
-    from trunnion.launcher.frames import Frame, LaunchFrame
+    from trunnion.launcher.frames import LaunchFrame
     from trunnion.launcher.maps import MapSpec
     from trunnion.launcher.variables import VariableSpec
     from trunnion.model.plan import LaunchPlan
@@ -163,12 +162,13 @@ class Context(LauncherMemory):
         self.enter, self.leave, self.fill = facade.enter, facade.leave, facade.fill
         self.specs, self._facts, self._plan = parts.launches, parts.facts, parts.plan
         self.windows = ProgramWindows(parts.launches, facade)
-        self.window_bytes = self.windows.length
-        self.refuse_window = self.windows.refuse_length
+        self.window_bytes, self.refuse_window = self.windows.length, self.windows.refuse_length
+        self.stream_window = self.windows.on_stream
         prepares = hasattr(facade, "prepared")  # a `PreparingFacade`
         self.pool = FramePool(parts.launches, facade, self._prepared if prepares else None)
         self.pop, self.push = self.pool.free.pop, self.pool.free.append
         self.new_frame, self.forsake = self.pool.new, self.pool.forsake
+        self.private_frame = self.pool.private
         self.recover = facade.recover
         self.several = self.device_count > 1
         self.stream_type: Any = runtime.stream_type
@@ -304,10 +304,6 @@ class Context(LauncherMemory):
             The names, as `convention` gives them.
         """
         return itemgetter(*keywords)
-
-    def private_frame(self) -> Frame:
-        """Return a frame for a bound launch."""
-        return self.pool.private()
 
     # Devices ---------------------------------------------------------------------------------------------------
 
@@ -652,12 +648,6 @@ class Context(LauncherMemory):
             return False
         self.windows.request(device, nbytes)
         return True
-
-    def stream_window(
-        self, launch: int, device: int, stream: int, memory: tuple[int, int]
-    ) -> AbstractContextManager[None]:
-        """Return the context manager that holds a stream's window around a launch."""
-        return self.windows.on_stream(launch, device, stream, memory)
 
     # Life ------------------------------------------------------------------------------------------------------
 
