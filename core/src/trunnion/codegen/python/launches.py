@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.memory import memory_address
 from trunnion.codegen.python.recalled import recalls
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
@@ -58,55 +59,42 @@ _AXES = "xyz"
 
 def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
     """Return the text of each value that is packed, in the parameters' order."""
-    values: list[str] = []
-    for ordinal, argument in enumerate(launch.args):
-        if not isinstance(argument, MapArgument):  # which lies elsewhere
-            values += _values(plan, argument, f"e{launch.index}_{ordinal}")
-    return values
+    return [
+        value
+        for ordinal, argument in enumerate(launch.args)
+        if not isinstance(argument, MapArgument)  # which lies elsewhere
+        for value in _values(plan, argument, f"e{launch.index}_{ordinal}")
+    ]
 
 
-def _values(  # noqa: C901 - one for each kind
+def _values(  # noqa: C901, PLR0911 - one for each kind
     plan: LaunchPlan, argument: PlannedArgument, name: str
 ) -> list[str]:
     """Return what is packed for one argument, of which computed numbers are in variables that begin with ``name``."""
-    values: list[str] = []
     match argument:
-        case PointerArgument(memory):
-            values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
-        case MovedArgument() | ConstantArgument() | FloatArgument():
-            values.append(_fixed_value(plan, argument, name))
-        case ViewArgument(memory):
-            values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
-            values += [variable for variable, _ in variables(argument, name)]
+        case PointerArgument(memory) | ViewArgument(memory):
+            return [memory_address(memory), *(variable for variable, _ in variables(argument, name))]
+        case MovedArgument(memory):
+            address, step = memory_address(memory), plan.memory(memory).dtype.itemsize
+            return [f"{address} + {name}{f' * {step}' if step > 1 else ''}"]
+        case ConstantArgument(data):
+            return [repr(data)]
         case ScalarArgument(scalar):
-            values += _scalar_values(plan, scalar)
+            return _scalar_values(plan, scalar)
         case AddressArgument(pointer):
-            values.append(f"a{pointer}")
+            return [f"a{pointer}"]
         case StructArgument(struct):
-            values.append(f"u{struct}")
-        case ExprArgument(value):
-            values.append(str(value.value) if isinstance(value, Const) else name)
+            return [f"u{struct}"]
+        case ExprArgument(Const(value)):
+            return [str(value)]
         case VariableArgument(variable):
-            values.append(f"state.variables[{variable}]")
+            return [f"state.variables[{variable}]"]
         case MapArgument(encode):
-            values.append(f"m{encode}.data")
+            return [f"m{encode}.data"]
         case BuiltArgument(fields):
-            for place, one in enumerate(fields):
-                values += _values(plan, one.argument, f"{name}_{place}")
-    return values
-
-
-def _fixed_value(
-    plan: LaunchPlan, argument: MovedArgument | ConstantArgument | FloatArgument, name: str
-) -> str:
-    """Return the text of a constant's bytes, of an address moved by ``name`` elements, or of the float ``name``."""
-    if isinstance(argument, FloatArgument):
-        return name
-    if isinstance(argument, ConstantArgument):
-        return repr(argument.data)
-    memory, step = argument.memory, plan.memory(argument.memory).dtype.itemsize
-    address = f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
-    return f"{address} + {name}{f' * {step}' if step > 1 else ''}"
+            numbered = enumerate(fields)
+            return [text for at, one in numbered for text in _values(plan, one.argument, f"{name}_{at}")]
+    return [name]
 
 
 def variables(argument: PlannedArgument, name: str) -> list[tuple[str, Expr]]:
