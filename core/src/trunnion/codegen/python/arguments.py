@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.bindings import presence
+from trunnion.codegen.python.launches import when
 from trunnion.codegen.python.memory import emit_given_outputs
 from trunnion.codegen.python.recalled import is_computed_with, passed_names
 from trunnion.model.dtypes import Kind
@@ -102,10 +104,7 @@ def emit_structure(out: SourceWriter, plan: LaunchPlan) -> None:
         return
     with out.block("try:"):
         for tensor in inputs:
-            if tensor.nullable:
-                with out.block(f"if t{tensor.index} is not None:"):
-                    _emit_tensor(out, tensor)
-            else:
+            with when(out, presence(tensor)):
                 _emit_tensor(out, tensor)
         _emit_device(out, inputs)
     _emit_unreadable(out, inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.launches import when
 from trunnion.codegen.python.recalled import is_computed_with
 from trunnion.model.plan import ConditionCheck
 from trunnion.model.plan.places import (
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.plan import Binding, LaunchPlan, Source, ValueCheck
+    from trunnion.model.plan import Binding, LaunchPlan, Source, TensorSlot, ValueCheck
 
-__all__ = ["emit_binding", "emit_check", "live_variables", "place_variable", "slot_name"]
+__all__ = ["emit_binding", "emit_check", "live_variables", "place_variable", "presence", "slot_name"]
 
 
 def slot_name(plan: LaunchPlan, index: int) -> str:
@@ -41,10 +42,14 @@ def place_variable(plan: LaunchPlan, source: Source) -> str:
     return f"{'d' if source.kind == 'shape' else 'r'}{source.slot}_{source.axis}"
 
 
-def _there(plan: LaunchPlan, source: Source) -> list[str]:
-    """Return the conditions under which there is a number at a place at all."""
-    absent = source.kind != "scalar" and plan.tensors[source.slot].nullable
-    return [f"t{source.slot} is not None"] if absent else []
+def presence(tensor: TensorSlot) -> str:
+    """Return the condition under which a call has the tensor; ``"True"``: always."""
+    return f"t{tensor.index} is not None" if tensor.nullable else "True"
+
+
+def _there(plan: LaunchPlan, source: Source) -> str:
+    """Return the condition under which there is a number at a place at all; ``"True"``: always."""
+    return "True" if source.kind == "scalar" else presence(plan.tensors[source.slot])
 
 
 def _live(plan: LaunchPlan, source: Source) -> list[str]:
@@ -87,11 +92,11 @@ def _blamed(plan: LaunchPlan, source: Source) -> str:
 
 def _choice(plan: LaunchPlan, binding: Binding, text_of: Callable[[Source], str]) -> str:
     """Return the text of the first live candidate, else of the first that is there, else of an error."""
-    conditions = {source: [*_there(plan, source), *_live(plan, source)] for source in binding.candidates}
-    conditioned = [(source, conditions[source]) for source in binding.candidates]
-    conditioned += [(source, _there(plan, source)) for source in binding.candidates]
+    conditioned = [(source, [_there(plan, source), *_live(plan, source)]) for source in binding.candidates]
+    conditioned += [(source, [_there(plan, source)]) for source in binding.candidates]
     text = ""
-    for source, needed in conditioned:
+    for source, conditions in conditioned:
+        needed = [condition for condition in conditions if condition != "True"]
         if not needed:
             return text + text_of(source)
         text += f"{text_of(source)} if {' and '.join(needed)} else "
@@ -107,11 +112,7 @@ def emit_check(
         with out.block(f"if not {printer.text(check.condition)}:"):
             out.line(f"raise condition_error({python_string(check.message)})")
         return
-    there = _there(plan, check.source)
-    if there:
-        with out.block(f"if {there[0]}:"):
-            _emit_value_check(out, plan, check, printer)
-    else:
+    with when(out, _there(plan, check.source)):
         _emit_value_check(out, plan, check, printer)
 
 

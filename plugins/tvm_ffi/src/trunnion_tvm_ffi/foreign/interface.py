@@ -22,7 +22,7 @@ from trunnion.codegen.python.arguments import (
     parameter_list,
     tensor_tuple,
 )
-from trunnion.codegen.python.bindings import emit_binding, emit_check, slot_name
+from trunnion.codegen.python.bindings import emit_binding, emit_check, presence, slot_name
 from trunnion.codegen.python.launches import emit_phase, when
 from trunnion.codegen.python.memory import emit_extents
 from trunnion.codegen.python.recalled import emit_alike, recalls
@@ -176,13 +176,13 @@ class _Emitter:
 
     def _read(self, out: SourceWriter) -> None:
         for tensor in self.inputs:
-            with when(out, _there(tensor)):
+            with when(out, presence(tensor)):
                 self._tensor(out, tensor)
         out.line(f"device = place({self.tensors}, device, stream)")
 
     def _settle(self, out: SourceWriter) -> None:
         for tensor in self.inputs:
-            with when(out, _there(tensor)):
+            with when(out, presence(tensor)):
                 out.line(f"settle({tensor.index}, t{tensor.index}, device)")
 
     def _handed(self, place: int) -> str:
@@ -201,10 +201,6 @@ class _Emitter:
             case PointerParam():
                 return f"(c_void_p(a{index}) if a{index} else None)"
         return f"u{index}"
-
-
-def _there(tensor: TensorSlot) -> str:
-    return f"t{tensor.index} is not None" if tensor.nullable else "True"
 
 
 def _number(dtype: DType, index: int) -> str:
