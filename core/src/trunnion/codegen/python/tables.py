@@ -14,18 +14,21 @@ if TYPE_CHECKING:
 
 __all__ = ["emit_tables"]
 
+_LEFT_OUT = ("FACTS", "VARIABLES")
+"""The tables that there are not if they have no rows."""
+
 
 def emit_tables(out: SourceWriter, plan: LaunchPlan) -> None:
-    """Write ``KERNELS``, ``LAUNCHES``, ``ENCODES``, ``FACTS`` if there are any, and the fills' constants."""
+    """Write ``KERNELS``, ``LAUNCHES``, ``ENCODES``, ``FACTS``, ``VARIABLES``, and the fills' constants."""
     out.line(f"KERNELS = {python_tuple([python_string(kernel.name) for kernel in plan.kernels])}")
-    with out.block("LAUNCHES = (", ")"):
-        out.lines(*(f"{launch_spec(plan, launch)!a}," for launch in plan.launches))
-    with out.block("ENCODES = (", ")"):
-        out.lines(*(f"{map_spec(plan, encode)!a}," for encode in plan.encodes))
-    if plan.facts:
-        with out.block("FACTS = (", ")"):
-            out.lines(*(f"{fact!a}," for fact in plan.facts))
-    if plan.variables:
-        with out.block("VARIABLES = (", ")"):
-            out.lines(*(f"{variable_spec(slot)!a}," for slot in plan.variables))
+    tables: dict[str, list[object]] = {
+        "LAUNCHES": [launch_spec(plan, launch) for launch in plan.launches],
+        "ENCODES": [map_spec(plan, encode) for encode in plan.encodes],
+        "FACTS": [*plan.facts],
+        "VARIABLES": [variable_spec(slot) for slot in plan.variables],
+    }
+    for name, rows in tables.items():
+        if rows or name not in _LEFT_OUT:
+            with out.block(f"{name} = (", ")"):
+                out.lines(*(f"{row!a}," for row in rows))
     out.lines(*fill_table(plan))
