@@ -45,7 +45,10 @@ class CudaDialect:
     def emit_shape(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write the fields that vary, if they changed."""
         frame = f"l{launch.index}"
-        texts = {f"{kind}{axis}": text for kind, axis, text in _named(launch)}
+        shape = (("grid", launch.grid), ("block", launch.block))
+        texts = {
+            f"{kind}{axis}": text for kind, dims in shape for axis, text in zip("XYZ", dims, strict=True)
+        }
         texts["sharedMemBytes"] = launch.dynamic_smem_bytes
         if launch.varying:
             with out.block(f"if {frame}.shape is not {launch.shape}:"):
@@ -80,8 +83,3 @@ class CudaDialect:
         out.line(f"status = {frame}.fire(*{frame}.arguments)")
         with out.block("if status:"):
             out.line(f"retry(Attempt(status, device, {frame}, KERNELS[{launch.kernel}]))")
-
-
-def _named(launch: LaunchText) -> list[tuple[str, str, str]]:
-    named = [("grid", axis, text) for axis, text in zip("XYZ", launch.grid, strict=True)]
-    return named + [("block", axis, text) for axis, text in zip("XYZ", launch.block, strict=True)]
