@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.dialect import Dialect, LaunchText
 from trunnion.codegen.python.launches import (
     attribute_variables,
-    emit_phase,
     emit_steps,
     follows_from_passed,
     packed_values,
@@ -20,7 +19,7 @@ from trunnion.codegen.python.launches import (
     when,
 )
 from trunnion.codegen.python.memory import emit_fill, emit_outputs, emit_workspace, memory_address
-from trunnion.codegen.python.variables import kept, set_by
+from trunnion.codegen.python.variables import emit_unset, kept
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 from trunnion.model.plan import MapArgument
@@ -42,9 +41,11 @@ from trunnion.model.plan.steps import (
     TakeWorkspace,
     steps_of,
 )
+from trunnion.model.window import WindowPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from trunnion.model.expr import Expr
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
@@ -89,7 +90,7 @@ class LaunchBody:
         out.lines("frame = context.private_frame()", *(f"{name} = None" for name in unset))
         self._frames(out, "frame")
         self._phases(out, Phase.ADMIT, Phase.MEMORY, Phase.PREPARE)
-        emit_phase(out, self.plan, Phase.LAUNCH, self._packed)
+        emit_steps(out, self.plan, self.plan.actions(Phase.LAUNCH), self._packed)
         held = python_tuple(
             [*(f"t{tensor.index}" for tensor in self.plan.tensors), *(name for _, name in spaces)]
         )
@@ -194,10 +195,7 @@ class LaunchBody:
             return
         emit_steps(out, plan, actions[:first], *printers)
         with out.block("if len(memo) == 1:"):
-            sometimes = {one.name for step in derived for one in set_by(plan, step) if not one.always}
-            unset = [name for name in names if name in sometimes]
-            if unset:
-                out.line(f"{' = '.join(unset)} = None")
+            emit_unset(out, plan, derived, names)
             emit_steps(out, plan, derived, self.admitted)
             out.line(f"memo.append({python_tuple(names)})")  # by two threads: the same twice
         with out.block("else:"):
@@ -316,16 +314,13 @@ class LaunchBody:
         self.dialect.emit_shape(out, text)
 
     def _around(self, out: SourceWriter, launch: PlannedLaunch, text: LaunchText) -> None:
-        window, index = launch.window, launch.index
-        if window is None:
+        window = _window_range(launch, WindowPolicy.STREAM)
+        held: AbstractContextManager[None] = nullcontext()
+        if window is not None:
+            memory = f"({', '.join(window)})"
+            held = out.block(f"with context.stream_window({launch.index}, device, stream, {memory}):")
+        with held:
             self.dialect.emit_fire(out, text)
-            return
-        address = f"{memory_address(window.memory)} + o{index}"
-        if window.policy == "stream":
-            with out.block(f"with context.stream_window({index}, device, stream, ({address}, n{index})):"):
-                self.dialect.emit_fire(out, text)
-            return
-        self.dialect.emit_fire(out, text)
 
 
 @contextmanager
@@ -347,10 +342,7 @@ def recovering(out: SourceWriter, diagnosis: str | None = None) -> Iterator[None
 
 
 def _launch_text(launch: PlannedLaunch) -> LaunchText:
-    index, window = launch.index, launch.window
-    smem = launch.dynamic_smem_bytes
-    held = window is not None and window.policy == "launch"
-    address = f"{memory_address(window.memory)} + o{index}" if window is not None else ""
+    index, smem = launch.index, launch.dynamic_smem_bytes
     names = attribute_variables(launch)
     return LaunchText(
         index=index,
@@ -360,9 +352,17 @@ def _launch_text(launch: PlannedLaunch) -> LaunchText:
         dynamic_smem_bytes=str(smem.value) if isinstance(smem, Const) else f"b{index}_smem",
         varying=frozenset(_varying(launch)),
         shape=f"j{index}" if _varying(launch) else "",
-        window=(address, f"n{index}") if held else None,
+        window=_window_range(launch, WindowPolicy.LAUNCH),
         computed=tuple((one.id, tuple(names[one.field])) for one in launch.computed),
     )
+
+
+def _window_range(launch: PlannedLaunch, policy: WindowPolicy) -> tuple[str, str] | None:
+    """Return the address and the length of a launch's window, if it has one of a policy."""
+    window = launch.window
+    if window is None or window.policy != policy:
+        return None
+    return f"{memory_address(window.memory)} + o{launch.index}", f"n{launch.index}"
 
 
 def _texts(dims: tuple[Expr, Expr, Expr], prefix: str) -> tuple[str, str, str]:

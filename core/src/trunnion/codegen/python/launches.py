@@ -37,12 +37,11 @@ if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
-    from trunnion.model.plan.steps import Action, Phase
+    from trunnion.model.plan.steps import Action
 
 __all__ = [
     "attribute_variables",
     "emit_geometry",
-    "emit_phase",
     "emit_steps",
     "follows_from_passed",
     "launch_condition",
@@ -181,10 +180,13 @@ def step_condition(plan: LaunchPlan, action: Action) -> str:
     return "True" if "True" in conditions else " or ".join(conditions)
 
 
-def emit_phase(
-    out: SourceWriter, plan: LaunchPlan, phase: Phase, *printers: Callable[[SourceWriter, Action], bool]
+def emit_steps(
+    out: SourceWriter,
+    plan: LaunchPlan,
+    actions: Iterable[Action],
+    *printers: Callable[[SourceWriter, Action], bool],
 ) -> None:
-    """Write the steps of a phase, each under its condition.
+    """Write steps, each under its condition.
 
     Parameters
     ----------
@@ -192,21 +194,11 @@ def emit_phase(
         Takes the lines.
     plan
         The plan.
-    phase
-        Which steps.
+    actions
+        What the steps do.
     printers
         Each writes a step, and returns whether it knows one of that kind.
     """
-    emit_steps(out, plan, plan.actions(phase), *printers)
-
-
-def emit_steps(
-    out: SourceWriter,
-    plan: LaunchPlan,
-    actions: Iterable[Action],
-    *printers: Callable[[SourceWriter, Action], bool],
-) -> None:
-    """Write steps, each under its condition; parameters are those of `emit_phase`."""
     for action in actions:
         body = SourceWriter()
         if not any(printer(body, action) for printer in printers):

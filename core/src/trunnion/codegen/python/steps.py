@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.python.arguments import emit_layouts, emit_number, emit_pointers, emit_structure
 from trunnion.codegen.python.bindings import emit_binding, emit_check
-from trunnion.codegen.python.launches import emit_geometry, emit_phase
+from trunnion.codegen.python.launches import emit_geometry, emit_steps
 from trunnion.codegen.python.memory import emit_extents, emit_given_outputs, emit_size
 from trunnion.codegen.python.values import (
     emit_arguments,
@@ -15,7 +15,7 @@ from trunnion.codegen.python.values import (
     emit_presence,
     emit_window_values,
 )
-from trunnion.codegen.python.variables import kept, set_by
+from trunnion.codegen.python.variables import emit_unset, kept
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.plan.steps import (
     Bind,
@@ -63,16 +63,8 @@ class StepPrinter:
 
     def tensors(self) -> SourceWriter:
         """Return what the tensors alone decide; every variable of it that is `kept` is set whatever the call."""
-        out, names = SourceWriter(), self.kept()
-        sometimes = {
-            variable.name
-            for action in self.plan.actions(Phase.TENSORS)
-            for variable in set_by(self.plan, action)
-            if not variable.always
-        }
-        unset = [name for name in names if name in sometimes]
-        if unset:
-            out.line(f"{' = '.join(unset)} = None")
+        out = SourceWriter()
+        emit_unset(out, self.plan, self.plan.actions(Phase.TENSORS), self.kept())
         out.include(self._phase(Phase.TENSORS))
         return out
 
@@ -98,7 +90,7 @@ class StepPrinter:
 
     def _phase(self, phase: Phase) -> SourceWriter:
         out = SourceWriter()
-        emit_phase(out, self.plan, phase, self._arguments, self._derived)
+        emit_steps(out, self.plan, self.plan.actions(phase), self._arguments, self._derived)
         return out
 
     def _arguments(self, out: SourceWriter, action: Action) -> bool:

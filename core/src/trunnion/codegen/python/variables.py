@@ -34,10 +34,11 @@ from trunnion.model.plan.steps import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
     from trunnion.model.plan.steps import Action
 
-__all__ = ["Variable", "kept", "set_by"]
+__all__ = ["Variable", "emit_unset", "kept", "set_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,14 @@ def kept(plan: LaunchPlan, first: Iterable[Action], rest: Iterable[Action]) -> l
     needed = {name for action in rest for name in _read_by(plan, action)}
     found = [variable.name for action in first for variable in set_by(plan, action)]
     return [name for name in found if name[0] not in "drv" or name in needed]
+
+
+def emit_unset(out: SourceWriter, plan: LaunchPlan, actions: Iterable[Action], names: Iterable[str]) -> None:
+    """Write the line that sets what of some variables these steps set in some calls alone: so it is set in each."""
+    sometimes = {one.name for action in actions for one in set_by(plan, action) if not one.always}
+    unset = [name for name in names if name in sometimes]
+    if unset:
+        out.line(f"{' = '.join(unset)} = None")
 
 
 def _read_by(plan: LaunchPlan, action: Action) -> Iterator[str]:

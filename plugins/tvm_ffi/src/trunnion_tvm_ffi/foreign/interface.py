@@ -23,7 +23,7 @@ from trunnion.codegen.python.arguments import (
     tensor_tuple,
 )
 from trunnion.codegen.python.bindings import emit_binding, emit_check, presence, slot_name
-from trunnion.codegen.python.launches import emit_phase, when
+from trunnion.codegen.python.launches import emit_steps, when
 from trunnion.codegen.python.memory import emit_extents
 from trunnion.codegen.python.recalled import emit_alike, recalls
 from trunnion.codegen.python.variables import kept
@@ -97,7 +97,7 @@ class _Emitter:
 
     def _call(self, out: SourceWriter) -> None:
         emit_count(out, self.plan)
-        fixed, free = self._fixed_part(), self._free_part()
+        fixed, free = self._steps(Phase.TENSORS), self._free_part()
         if recalls(self.plan):
             out.lines("nonlocal known", "recalled = known")
             self._recall(out, fixed)
@@ -126,12 +126,8 @@ class _Emitter:
 
     # The two parts ---------------------------------------------------------------------------------------------
 
-    def _fixed_part(self) -> SourceWriter:
-        """Return what the tensors alone decide."""
-        return self._steps(Phase.TENSORS)
-
     def _free_part(self) -> SourceWriter:
-        """Return the rest."""
+        """Return what the tensors alone do not decide."""
         out, plan = self._steps(Phase.VALUES), self.plan
         out.line(f"shapes = {python_tuple([f'y{tensor.index}' for tensor in plan.outputs])}")
         out.line("given = outputs(shapes, out, device, stream)")
@@ -151,7 +147,7 @@ class _Emitter:
     def _steps(self, phase: Phase) -> SourceWriter:
         """Return a phase of the plan's steps."""
         out = SourceWriter()
-        emit_phase(out, self.plan, phase, self._step)
+        emit_steps(out, self.plan, self.plan.actions(phase), self._step)
         return out
 
     def _step(self, out: SourceWriter, action: Action) -> bool:
