@@ -18,7 +18,7 @@ from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.module_variable import CopyToVariable, ModuleVariable
 from trunnion.model.moved_address import MovedAddress
-from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
+from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.plan import (
     AddressArgument,
     Binding,
@@ -140,6 +140,8 @@ class _Planner:
         tables = (tensors, signature.scalars, signature.pointers, signature.structs, self.workspaces)
         for table in (*tables, program.variables):
             self.slot_of |= {member: index for index, member in enumerate(table)}
+        groups = (signature.params, signature.outputs)
+        self.position = {one: place for group in groups for place, one in enumerate(group)}
         self.value_slot: dict[Symbol, Slot] = {}
         self.fact_slot: dict[Fact, Slot] = {}
         self.bindings: list[Binding] = []
@@ -154,7 +156,6 @@ class _Planner:
     def plan(self) -> LaunchPlan:
         signature = self.program.signature
         launches = tuple(self._launches())  # collects the maps and the kernels, too
-        outputs = tuple(self.slot_of[output] for output in signature.outputs)
         workspaces, tensors = tuple(self._workspaces()), tuple(self._tensors())
         variables = tuple(self._variables())
         encodes = tuple(
@@ -179,7 +180,7 @@ class _Planner:
             checks=checks,
             encodes=encodes,
             launches=launches,
-            results=outputs,
+            results=tuple(self.slot_of[output] for output in signature.outputs),
             kernels=self._kernels(launches),
             requires=frozenset(requirements(signature, workspaces, launches, encodes, facts, variables)),
             facts=facts,
@@ -257,11 +258,7 @@ class _Planner:
 
     def _tensors(self) -> Iterator[TensorSlot]:
         signature = self.program.signature
-        places = [(i, p) for i, p in enumerate(signature.params) if isinstance(p, TensorParam)]
-        inputs = len(places)
-        places += list(enumerate(signature.outputs))
-        for position, tensor in places:
-            index = self.slot_of[tensor]
+        for index, tensor in enumerate((*signature.tensors, *signature.outputs)):
             yield TensorSlot(
                 index=index,
                 name=tensor.name,
@@ -269,39 +266,36 @@ class _Planner:
                 shape=self.slots.exprs(tensor.shape),
                 strides=None if tensor.strides is None else self.slots.exprs(tensor.strides),
                 alignment=tensor.alignment or tensor.dtype.itemsize,
-                output=index >= inputs,
-                position=position,
+                output=index >= len(signature.tensors),
+                position=self.position[tensor],
                 nullable=tensor.nullable,
                 fill=tensor.fill_data,
             )
 
     def _scalars(self) -> Iterator[ScalarSlot]:
-        for position, param in enumerate(self.program.signature.params):
-            if isinstance(param, ScalarParam):
-                index = self.slot_of[param]
-                yield ScalarSlot(index=index, name=param.name, dtype=param.dtype, position=position)
+        for index, param in enumerate(self.program.signature.scalars):
+            place = self.position[param]
+            yield ScalarSlot(index=index, name=param.name, dtype=param.dtype, position=place)
 
     def _pointers(self) -> Iterator[PointerSlot]:
-        for position, param in enumerate(self.program.signature.params):
-            if isinstance(param, PointerParam):
-                yield PointerSlot(
-                    index=self.slot_of[param],
-                    name=param.name,
-                    nullable=param.nullable,
-                    alignment=param.alignment,
-                    position=position,
-                )
+        for index, param in enumerate(self.program.signature.pointers):
+            yield PointerSlot(
+                index=index,
+                name=param.name,
+                nullable=param.nullable,
+                alignment=param.alignment,
+                position=self.position[param],
+            )
 
     def _structs(self) -> Iterator[StructSlot]:
-        for position, param in enumerate(self.program.signature.params):
-            if isinstance(param, StructParam):
-                yield StructSlot(
-                    index=self.slot_of[param],
-                    name=param.name,
-                    nbytes=param.nbytes,
-                    alignment=param.alignment,
-                    position=position,
-                )
+        for index, param in enumerate(self.program.signature.structs):
+            yield StructSlot(
+                index=index,
+                name=param.name,
+                nbytes=param.nbytes,
+                alignment=param.alignment,
+                position=self.position[param],
+            )
 
     def _workspaces(self) -> Iterator[WorkspaceSlot]:
         readers: dict[Memory, list[int]] = {}
