@@ -13,6 +13,7 @@ from trunnion.launcher.maps import MapSpec
 from trunnion.launcher.tables import map_spec
 from trunnion.model.dtypes import dtype
 from trunnion.model.fields import integer, place
+from trunnion.model.interval import INT64_MAX
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.model.record import Record
 from trunnion.model.tensormap.fields import Im2colFields, TiledFields
@@ -28,7 +29,6 @@ SIGNATURE_FILE = "call.json"
 """The file of an artifact that holds them."""
 
 _TYPED = ("tensor", "scalar")
-_MOST = (1 << 63) - 1
 _MAP_NUMBERS = ("element_bits", "data_type", "interleave", "swizzle", "l2_promotion", "oob_fill")
 _OF_A_CALL = ("address", "dims", "strides", "innermost_stride")
 _KINDS = {TensorParam: "tensor", ScalarParam: "scalar", PointerParam: "pointer", StructParam: "struct"}
@@ -82,16 +82,15 @@ class CallSignature:
     @classmethod
     def of(cls, plan: LaunchPlan) -> CallSignature:
         """Return the facts of a plan."""
-        outputs = [tensor for tensor in plan.tensors if tensor.output]
         return cls(
             params=tuple(_param(param) for param in plan.signature.params),
             outputs=tuple(
                 ParamSignature(kind="tensor", name=one.name, dtype=one.dtype.name, alignment=one.alignment)
-                for one in outputs
+                for one in plan.outputs
             ),
             workspaces=len(plan.workspaces),
             maps=tuple(map_spec(plan, encode) for encode in plan.encodes),
-            windowed=any(launch.window is not None for launch in plan.launches),
+            windowed=plan.has_windows,
             persisting=persisting_bounds(plan),
         )
 
@@ -196,4 +195,4 @@ def _read_map(record: Record) -> MapSpec:
 
 
 def _count(record: Record, name: str, least: int = 0) -> int:
-    return integer(record.integer(name), f"{record.path}.{name}", least, _MOST)
+    return integer(record.integer(name), f"{record.path}.{name}", least, INT64_MAX)

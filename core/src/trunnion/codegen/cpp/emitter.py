@@ -40,7 +40,7 @@ from trunnion.codegen.cpp.steps import emit_derived, emit_given
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
 from trunnion.codegen.cpp.text import CallText
 from trunnion.codegen.cpp.variables import emit_copy
-from trunnion.codegen.cpp.windows import SITE, emit_launch_within, emit_window_rules, has_windows
+from trunnion.codegen.cpp.windows import SITE, emit_launch_within, emit_window_rules
 from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.codegen.writer import SourceWriter
@@ -240,7 +240,7 @@ class LauncherEmitter:
 
     def _exports(self) -> dict[str, str]:
         """Return what the launcher exports, and the function behind each."""
-        windows = _WINDOW_EXPORTS if has_windows(self.plan) else {}
+        windows = _WINDOW_EXPORTS if self.plan.has_windows else {}
         return {**self.exports, **windows}
 
     def _structure(self, out: SourceWriter) -> None:
@@ -258,7 +258,7 @@ class LauncherEmitter:
         _, allocate, encode, _ = (bool(body.out.written) for _, body in functions)
         # A device is asked within a flight, which there is none of yet where memory is allocated directly.
         asks = bool(steps_of(plan, PrepareLaunch) or steps_of(plan, AllowCluster))
-        general = has_windows(plan) or aligned or asks
+        general = plan.has_windows or aligned or asks
         traits = self.needs_context(), bool(plan.workspaces), general, allocate, encode
         flags = [str(one).lower() for one in traits]
         counts = [str(self.inputs), str(len(plan.outputs))]
@@ -376,7 +376,7 @@ class CudaEmitter(LauncherEmitter):
     def needs_context(self) -> bool:
         """Whether the driver's fills, maps and windows ask for a context, whatever the stream."""
         plan = self.plan
-        return has_windows(plan) or bool(plan.encodes or plan.copies or steps_of(plan, Fill))
+        return plan.has_windows or bool(plan.encodes or plan.copies or steps_of(plan, Fill))
 
     def emit_device_step(self, text: CallText, action: Action) -> bool:
         """Write a step of the device's facts, of windows, of the kernels' limits, or of tensor maps."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.places import output_rule
@@ -30,8 +31,7 @@ def braces(items: list[str]) -> str:
 
 def argument_names(plan: LaunchPlan) -> list[str]:
     """Return the names of a call's arguments in order, inputs before outputs."""
-    outputs = [tensor.name for tensor in plan.tensors if tensor.output]
-    return [*(param.name for param in plan.signature.params), *outputs]
+    return [one.name for one in (*plan.signature.params, *plan.outputs)]
 
 
 def emit_names(out: SourceWriter, plan: LaunchPlan) -> None:
@@ -57,16 +57,14 @@ def _tensor_rule(tensor: TensorSlot) -> str:
 
 def emit_tensor_rules(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write what is asked of each tensor, and the sizes of workspaces."""
-    inputs = [_tensor_rule(tensor) for tensor in plan.tensors if not tensor.output]
-    if inputs:  # which come before the outputs
+    if plan.inputs:
         with out.block("constexpr TensorRule kTensors[] = {", "};"):
-            out.lines(*(f"{rule}," for rule in inputs))
-    outputs = plan.tensors[len(inputs) :]
-    for index, tensor in enumerate(outputs):
+            out.lines(*(f"{_tensor_rule(tensor)}," for tensor in plan.inputs))
+    for index, tensor in enumerate(plan.outputs):
         texts = [cpp_name(text) for text in author_extents(plan, tensor)]
         if texts:
             out.line(f"constexpr Name kExtents{tensor.index}[] = {braces(texts)};")
-        place = cpp_string(out_place(index, len(outputs)))
+        place = cpp_string(out_place(index, len(plan.outputs)))
         fields = [_tensor_rule(tensor), place, f"kExtents{tensor.index}" if texts else "nullptr"]
         out.line(f"constexpr OutputRule {output_rule(tensor.index)}{braces(fields)};")
     for space in plan.workspaces:
@@ -114,10 +112,8 @@ def _needs(launch: PlannedLaunch) -> list[str]:
 
 def _launch_rule(launch: PlannedLaunch, needs: int) -> str:
     smem = launch.dynamic_smem_bytes
-    blocks = 1
-    for name in _CLUSTERS:
-        x, y, z = launch.attribute(name) or (1, 1, 1)  # of a cluster that a call decides, the call asks
-        blocks = max(blocks, x * y * z)
+    # Of a cluster that a call decides, the call asks: it has no numbers here.
+    blocks = max(math.prod(launch.attribute(name)) for name in _CLUSTERS)
     fields = [
         str(launch.kernel),
         str(smem.value) if isinstance(smem, Const) else "0",

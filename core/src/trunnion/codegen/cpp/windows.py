@@ -20,18 +20,12 @@ __all__ = [
     "emit_launch_within",
     "emit_window_rules",
     "emit_window_values",
-    "has_windows",
     "persisting_bounds",
     "window_range",
 ]
 
 SITE = "Site{program, *state, place.device, stream}"
 """Where a window is asked for."""
-
-
-def has_windows(plan: LaunchPlan) -> bool:
-    """Return whether some launch has a window."""
-    return any(launch.window is not None for launch in plan.launches)
 
 
 def persisting_bounds(plan: LaunchPlan) -> tuple[tuple[int, int], ...]:

@@ -135,9 +135,8 @@ class LaunchBody:
         out.line(f"{', '.join(f'l{launch.index}' for launch in self.plan.launches)}, = {holder}.launches")
 
     def _entered(self, out: SourceWriter, *phases: Phase) -> None:
-        windows = any(launch.window is not None for launch in self.plan.launches)
         written = bool(steps_of(self.plan, Fill) or self.plan.copies)
-        self.dialect.emit_enter(out, always=windows or written)
+        self.dialect.emit_enter(out, always=self.plan.has_windows or written)
         body = SourceWriter()
         if self.plan.variables:
             body.line("context.check_context(stream, device)")

@@ -585,6 +585,11 @@ class LaunchPlan:
         """The tensors that the launcher allocates, or that the caller gives under ``out=``."""
         return tuple(tensor for tensor in self.tensors if tensor.output)
 
+    @property
+    def has_windows(self) -> bool:
+        """Whether some launch has an access-policy window."""
+        return any(launch.window is not None for launch in self.launches)
+
     def memory(self, ref: MemoryRef) -> TensorSlot | WorkspaceSlot:
         """Return the tensor or the workspace that is meant."""
         return (self.tensors if ref.kind is MemoryKind.TENSOR else self.workspaces)[ref.slot]
