@@ -11,6 +11,7 @@ from trunnion.errors import ArgumentError
 from trunnion.launcher import refusals, scalars
 from trunnion.model.dtypes import Kind
 from trunnion.model.dtypes import dtype as dtype_of
+from trunnion.model.interval import INT64_MAX
 from trunnion.model.plan import refusals as rows
 from trunnion.plain import is_a
 
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
     from trunnion.launcher.tensors import TensorChecks
 
 __all__ = ["NO_ARGUMENT", "Carried", "Preparation"]
-
-_SIGNED_END = 1 << 63
-
-
-def _is_left_out(param: ParamSignature, value: Any) -> bool:
-    return value is None and param.nullable
-
 
 NO_ARGUMENT = ""
 """What travels in the place of what cannot: a launcher takes no text, whatever the parameter."""
@@ -129,7 +123,7 @@ class Preparation:
 
     def _argument(self, param: ParamSignature, value: Any) -> Any:
         if param.kind == "tensor":
-            if not _is_left_out(param, value):
+            if value is not None or not param.nullable:
                 self._tensor(param.name, value, param.dtype)
             return value
         return self._number(param, value)
@@ -148,7 +142,7 @@ class Preparation:
             return self._scalar(param, value)
         if param.kind == "pointer":
             address = scalars.address(param.name, value, param.alignment, nullable=param.nullable)
-            return ctypes.c_void_p(address) if address >= _SIGNED_END else address
+            return ctypes.c_void_p(address) if address > INT64_MAX else address
         return scalars.struct_bytes(param.name, value, param.nbytes)
 
     def _tensor(self, name: str, value: Any, dtype: str, *, output: bool = False) -> None:
@@ -171,5 +165,5 @@ class Preparation:
         number: Any = scalars.number(param.name, value, kind)
         if kind.kind is Kind.COMPLEX:
             return struct.pack("<2d", number.real, number.imag)
-        wide = kind.is_integer and number >= _SIGNED_END
+        wide = kind.is_integer and number > INT64_MAX
         return ctypes.c_void_p(number) if wide else number

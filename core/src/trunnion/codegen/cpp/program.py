@@ -17,6 +17,7 @@ from trunnion.codegen.cpp.preparation import Carried, Preparation
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.launcher.l2_persisting import process_set_aside
 from trunnion.launcher.tensors import TensorChecks
+from trunnion.model.interval import INT64_MAX
 from trunnion.model.plan.refusals import CLOSED
 from trunnion.plain import is_a
 from trunnion.turns import Turns
@@ -33,7 +34,6 @@ __all__ = ["CppProgram", "HandedImage"]
 _T = TypeVar("_T")
 
 _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
-_SIGNED_END = 1 << 63
 
 _NOTHING = Carried([], {})
 
@@ -235,7 +235,7 @@ class CppProgram(LoadedProgram):
                 # with what another thread has on its own stream 2: a launcher on that one waits for what it launched.
                 scope = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
         # TVM-FFI carries integers of 64 signed bits.
-        handle: Any = stream if stream is None or stream < _SIGNED_END else ctypes.c_void_p(stream)
+        handle: Any = stream if stream is None or stream <= INT64_MAX else ctypes.c_void_p(stream)
         return (handle, device, witness, True), scope
 
     def _current(self, device: int) -> int:

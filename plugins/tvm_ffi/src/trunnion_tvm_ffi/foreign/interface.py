@@ -29,6 +29,7 @@ from trunnion.codegen.python.recalled import emit_alike, recalls
 from trunnion.codegen.python.variables import kept
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
+from trunnion.model.interval import INT64_MAX
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 from trunnion.model.plan.steps import (
     Bind,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = ["emit_preparation"]
 
-_INT64_MAX = (1 << 63) - 1
 _WRAP = 1 << 64
 _CONTEXT = ("tensor", "place", "settle", "good", "remember", "outputs", "prepared")
 
@@ -206,5 +206,5 @@ def _number(dtype: DType, index: int) -> str:
     if dtype.kind is Kind.FLOAT and dtype.itemsize == 1:  # a launcher is given its bits
         return f"float(s{index})"
     if dtype.name == "uint64":
-        return f"(s{index} if s{index} <= {_INT64_MAX} else s{index} - {_WRAP})"
+        return f"(s{index} if s{index} <= {INT64_MAX} else s{index} - {_WRAP})"
     return f"s{index}"
