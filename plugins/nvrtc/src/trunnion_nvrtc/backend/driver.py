@@ -18,7 +18,7 @@ from trunnion.launcher.entered import EnteredContexts, within_primary
 from trunnion.launcher.facade import EncodedMap, StreamState
 from trunnion.launcher.l2_persisting import process_set_aside
 from trunnion.model.plan import refusals
-from trunnion_nvrtc.backend.status import LEAST_VERSION, calls, check, driver_error
+from trunnion_nvrtc.backend.status import LEAST_VERSION, call_driver, calls, check, driver_error
 from trunnion_nvrtc.backend.structures import (
     Attempt,
     LaunchConfig,
@@ -66,9 +66,7 @@ class CudaDriver:
         version = self.driver_version()
         if version < LEAST_VERSION:  # cuda.bindings raises a RuntimeError for each function that is not there
             raise refusals.OLD_DRIVER(LEAST_VERSION, "cuLibraryLoadData", version)
-        status, count = calls.cuDeviceGetCount()
-        check("cuDeviceGetCount", status)
-        self._contexts: list[Any] = [None] * count
+        self._contexts: list[Any] = [None] * call_driver("cuDeviceGetCount")
         self._retainers: dict[int, object] = {}
         self._sharing: dict[int, int] = {}  # of contexts that have the primary one's variables: id by handle
         self._entered = EnteredContexts(_current_context, _pop)
@@ -87,21 +85,16 @@ class CudaDriver:
 
     def driver_version(self) -> int:
         """Return the version of CUDA that the driver supports (``cuDriverGetVersion``)."""
-        status, version = calls.cuDriverGetVersion()
-        check("cuDriverGetVersion", status)
-        return int(version)
+        return int(call_driver("cuDriverGetVersion"))
 
     def device_attribute(self, device: int, attribute: int) -> int:
         """Return an attribute of a device (``cuDeviceGetAttribute``)."""
-        status, value = calls.cuDeviceGetAttribute(cu.CUdevice_attribute(attribute), self._device(device))
-        check("cuDeviceGetAttribute", status)
-        return int(value)
+        number = cu.CUdevice_attribute(attribute)
+        return int(call_driver("cuDeviceGetAttribute", number, self._device(device)))
 
     def load(self, image: bytes) -> Any:
         """Load an image for all devices (``cuLibraryLoadData``); no stream that is being captured notices it."""
-        status, library = self._relaxed(calls.cuLibraryLoadData, image, [], [], 0, [], [], 0)
-        check("cuLibraryLoadData", status)
-        return library
+        return self._relaxed(call_driver, "cuLibraryLoadData", image, [], [], 0, [], [], 0)
 
     def _relaxed(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Make a call that would break the captures of other streams, with the thread's mode relaxed meanwhile."""
@@ -118,8 +111,7 @@ class CudaDriver:
 
     def variable(self, library: Any, symbol: str) -> tuple[int, int]:
         """Return the address and the bytes of a variable on the current device (``cuLibraryGetGlobal``)."""
-        status, address, nbytes = calls.cuLibraryGetGlobal(library, symbol.encode())
-        check("cuLibraryGetGlobal", status)
+        address, nbytes = call_driver("cuLibraryGetGlobal", library, symbol.encode())
         return int(address), int(nbytes)
 
     def address_in(self, stream: int, device: int, variable: tuple[Any, str]) -> int | None:
@@ -128,8 +120,7 @@ class CudaDriver:
         if stream <= _PER_THREAD:
             current = _current_context()
         else:
-            status, context = calls.cuStreamGetCtx(cu.CUstream(stream))
-            check("cuStreamGetCtx", status)
+            context = call_driver("cuStreamGetCtx", cu.CUstream(stream))
             current = int(context)
         if current in {0, int(self._primary(device))}:
             return None
@@ -164,41 +155,30 @@ class CudaDriver:
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy within a device, in a stream's order (``cuMemcpyDtoDAsync``)."""
         places = cu.CUdeviceptr(target), cu.CUdeviceptr(source)
-        (status,) = calls.cuMemcpyDtoDAsync(*places, nbytes, cu.CUstream(stream))
-        check("cuMemcpyDtoDAsync", status, stream)
+        call_driver("cuMemcpyDtoDAsync", *places, nbytes, cu.CUstream(stream), stream=stream)
 
     def unload(self, library: Any) -> None:
         """Unload an image (``cuLibraryUnload``)."""
-        (status,) = calls.cuLibraryUnload(library)
-        check("cuLibraryUnload", status)
+        call_driver("cuLibraryUnload", library)
 
     def kernel(self, library: Any, symbol: str) -> Any:
         """Return a kernel's handle (``cuLibraryGetKernel``)."""
-        status, kernel = calls.cuLibraryGetKernel(library, symbol.encode())
-        check("cuLibraryGetKernel", status)
-        return kernel
+        return call_driver("cuLibraryGetKernel", library, symbol.encode())
 
     def set_kernel_attribute(self, kernel: Any, device: int, attribute: int, value: int) -> None:
         """Set an attribute of a kernel on a device (``cuKernelSetAttribute``)."""
         name = cu.CUfunction_attribute(attribute)
-        (status,) = calls.cuKernelSetAttribute(name, value, kernel, self._device(device))
-        check("cuKernelSetAttribute", status)
+        call_driver("cuKernelSetAttribute", name, value, kernel, self._device(device))
 
     def occupancy(self, kernel: Any, threads: int, dynamic_smem_bytes: int) -> int:
         """Return the blocks that a multiprocessor holds (``cuOccupancyMaxActiveBlocksPerMultiprocessor``)."""
-        function = cu.CUfunction(
-            int(kernel)
-        )  # the driver takes a kernel's handle in the place of a function's
-        status, blocks = calls.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-            function, threads, dynamic_smem_bytes
-        )
-        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", status)
-        return int(blocks)
+        # The driver takes a kernel's handle in the place of a function's.
+        function = cu.CUfunction(int(kernel))
+        call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+        return int(call_driver(call, function, threads, dynamic_smem_bytes))
 
     def _device(self, ordinal: int) -> Any:
-        status, device = calls.cuDeviceGet(ordinal)
-        check("cuDeviceGet", status)
-        return device
+        return call_driver("cuDeviceGet", ordinal)
 
     def enter(self, device: int) -> bool:
         """Push the device's primary context unless a context of that device is current, a green one included."""
@@ -221,18 +201,14 @@ class CudaDriver:
 
     def _push(self, context: Any, owner: FrameType) -> None:
         self._entered.note(owner)
-        (status,) = calls.cuCtxPushCurrent(context)
-        check("cuCtxPushCurrent", status)
+        call_driver("cuCtxPushCurrent", context)
 
     def _retain(self, device: int) -> Any:
         """Retain the primary context once; it stays for the life of the process, as torch's does."""
-        status, context = calls.cuDevicePrimaryCtxRetain(self._device(device))
-        check("cuDevicePrimaryCtxRetain", status)
-        self._contexts[device] = context
+        self._contexts[device] = context = call_driver("cuDevicePrimaryCtxRetain", self._device(device))
         mine = object()  # whoever is second gives its reference back: another thread's, or a signal's handler
         if self._retainers.setdefault(device, mine) is not mine:
-            (status,) = calls.cuDevicePrimaryCtxRelease(self._device(device))
-            check("cuDevicePrimaryCtxRelease", status)
+            call_driver("cuDevicePrimaryCtxRelease", self._device(device))
         return context
 
     def leave(self) -> None:
@@ -263,9 +239,7 @@ class CudaDriver:
 
         ``cuStreamGetDevice`` would invalidate the stream's capture, and drivers before CUDA 12.8 do not have it.
         """
-        status, context = calls.cuStreamGetCtx(stream)
-        check("cuStreamGetCtx", status)
-        self._push(context, sys._getframe())  # noqa: SLF001 - who leaves
+        self._push(call_driver("cuStreamGetCtx", stream), sys._getframe())  # noqa: SLF001 - who leaves
         try:
             return _current_device()
         finally:
@@ -275,20 +249,16 @@ class CudaDriver:
 
     def encode(self, fields: MapFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``)."""
-        status, encoded = getattr(calls, fields.call)(*map(_map_argument, fields.arguments()))
-        check(fields.call, status)
+        encoded = call_driver(fields.call, *map(_map_argument, fields.arguments()))
         return EncodedMap(int(encoded.getPtr()), encoded)
 
     def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:
         """Write a repeated number (``cuMemsetD8Async`` and its like)."""
         at, handle = cu.CUdeviceptr(address + step.offset), cu.CUstream(stream)
         if step.pitch != step.width:
-            (status,) = calls.cuMemsetD2D32Async(at, step.pitch, step.value, 1, count, handle)
-            check("cuMemsetD2D32Async", status, stream)
-            return
-        name = f"cuMemsetD{8 * step.width}Async"
-        (status,) = getattr(calls, name)(at, step.value, count, handle)
-        check(name, status, stream)
+            call_driver("cuMemsetD2D32Async", at, step.pitch, step.value, 1, count, handle, stream=stream)
+        else:
+            call_driver(f"cuMemsetD{8 * step.width}Async", at, step.value, count, handle, stream=stream)
 
     # Launches ---------------------------------------------------------------------------------------------------
 
@@ -317,8 +287,7 @@ class CudaDriver:
         fields.hStream = cu.CUstream(stream)
         if window is not None:
             set_window(config, window)
-        (status,) = calls.cuLaunchKernelEx(fields, kernel, parameters, 0)
-        check("cuLaunchKernelEx", status, stream)
+        call_driver("cuLaunchKernelEx", fields, kernel, parameters, 0, stream=stream)
 
     def prepared(
         self,
@@ -363,8 +332,7 @@ class CudaDriver:
 
     def priorities(self) -> tuple[int, int]:
         """Return what the current device takes as a priority (``cuCtxGetStreamPriorityRange``)."""
-        status, least_urgent, most_urgent = calls.cuCtxGetStreamPriorityRange()
-        check("cuCtxGetStreamPriorityRange", status)
+        least_urgent, most_urgent = call_driver("cuCtxGetStreamPriorityRange")
         return int(most_urgent), int(least_urgent)  # the most urgent priority is the least number
 
     def synchronize(self, device: int) -> None:
@@ -409,15 +377,12 @@ class CudaDriver:
         value = cu.CUstreamAttrValue()
         window_of(value.accessPolicyWindow, spec, (address, nbytes))
         attribute = cu.CUstreamAttrID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
-        (status,) = calls.cuStreamSetAttribute(cu.CUstream(stream), attribute, value)
-        check("cuStreamSetAttribute", status)
+        call_driver("cuStreamSetAttribute", cu.CUstream(stream), attribute, value)
 
     def reset_persisting(self, stream: int) -> None:
         """Wait for a stream and make persisting lines normal (``cuCtxResetPersistingL2Cache``)."""
-        (status,) = self._relaxed(calls.cuStreamSynchronize, cu.CUstream(stream))
-        check("cuStreamSynchronize", status)
-        (status,) = calls.cuCtxResetPersistingL2Cache()
-        check("cuCtxResetPersistingL2Cache", status)
+        self._relaxed(call_driver, "cuStreamSynchronize", cu.CUstream(stream))
+        call_driver("cuCtxResetPersistingL2Cache")
 
 
 def _address(function: str, version: int) -> int:
@@ -438,14 +403,11 @@ def _address(function: str, version: int) -> int:
 
 def _write(writes: Sequence[tuple[int, bytes]]) -> None:
     """Write bytes on a stream of their own, and wait until they are there."""
-    status, stream = calls.cuStreamCreate(int(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
-    check("cuStreamCreate", status)
+    stream = call_driver("cuStreamCreate", int(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
     try:
         for address, data in writes:
-            (status,) = calls.cuMemcpyHtoDAsync(cu.CUdeviceptr(address), data, len(data), stream)
-            check("cuMemcpyHtoDAsync", status)
-        (status,) = calls.cuStreamSynchronize(stream)
-        check("cuStreamSynchronize", status)
+            call_driver("cuMemcpyHtoDAsync", cu.CUdeviceptr(address), data, len(data), stream)
+        call_driver("cuStreamSynchronize", stream)
     finally:
         (status,) = calls.cuStreamDestroy(stream)
     check("cuStreamDestroy", status)
@@ -470,22 +432,16 @@ def cuda_driver() -> CudaDriver:
 
 
 def _current_context() -> int:
-    status, context = calls.cuCtxGetCurrent()
-    check("cuCtxGetCurrent", status)
-    return int(context)
+    return int(call_driver("cuCtxGetCurrent"))
 
 
 def _synchronize() -> None:
-    (status,) = calls.cuCtxSynchronize()
-    check("cuCtxSynchronize", status)
+    call_driver("cuCtxSynchronize")
 
 
 def _pop() -> None:
-    status, _ = calls.cuCtxPopCurrent()
-    check("cuCtxPopCurrent", status)
+    call_driver("cuCtxPopCurrent")
 
 
 def _current_device() -> int:
-    status, device = calls.cuCtxGetDevice()
-    check("cuCtxGetDevice", status)
-    return int(device)
+    return int(call_driver("cuCtxGetDevice"))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trunnion.errors import TrunnionError
     from trunnion.launcher.driver_status import RefusedLaunch
 
-__all__ = ["LEAST_VERSION", "calls", "check", "driver_error"]
+__all__ = ["LEAST_VERSION", "call_driver", "calls", "check", "driver_error"]
 
 _UNKNOWN = re.compile(r"(?P<code>\d+) is not a valid CUresult")
 """How ``cuda.bindings`` says that a driver newer than they are returned a status which they have no name for."""
@@ -108,3 +108,25 @@ class _Calls:
 
 calls: Any = _Calls()
 """The functions of ``cuda.bindings.driver``."""
+
+
+def call_driver(call: str, *arguments: Any, stream: int | None = None) -> Any:
+    """Call a function of the driver; return what it gives beside its status: nothing, a value, or a list of several.
+
+    Parameters
+    ----------
+    call
+        The function.
+    *arguments
+        What it is called with.
+    stream
+        As for `check`.
+
+    Raises
+    ------
+    DriverError
+        Unless the status is ``CUDA_SUCCESS``.
+    """
+    status, *given = getattr(calls, call)(*arguments)
+    check(call, status, stream)
+    return given[0] if len(given) == 1 else given
