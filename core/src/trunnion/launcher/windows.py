@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.launcher.entered import within_primary
@@ -12,82 +11,28 @@ from trunnion.model.plan import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
-    from trunnion.launcher.facade import DriverFacade, LaunchSpec, WindowFacade, WindowSpec
-    from trunnion.launcher.l2_persisting import LimitDriver, SetAside
+    from trunnion.launcher.facade import DriverFacade, LaunchSpec
+    from trunnion.launcher.l2_persisting import LimitDriver
 
-__all__ = ["ProgramWindows", "StreamWindow", "stream_window"]
+__all__ = ["ProgramWindows"]
 
 _MAX_PERSISTING_L2, _MAX_WINDOW = 108, 109  # CUdevice_attribute
 _PERSISTING = 2  # CUaccessProperty
-
-
-@dataclass(frozen=True, slots=True)
-class StreamWindow:
-    """A window that a stream holds for one launch."""
-
-    device: int
-    """The device's ordinal."""
-
-    stream: int
-    """The stream's handle."""
-
-    address: int
-    """The address of its first byte."""
-
-    nbytes: int
-    """How many bytes."""
-
-    persisting: int
-    """The bytes of the cache that are set aside meanwhile."""
 
 
 class _PrimaryLimit:
     """The limit of a device's primary context, whichever other one is current: one has an owner in the process."""
 
     def __init__(self, facade: Any, device: int) -> None:
-        self._facade = facade
-        self._device = device
+        self._facade, self._device = facade, device
+        self._limit: LimitDriver = facade
 
     def persisting_limit(self) -> int | None:
-        limit: LimitDriver = self._facade
-        return within_primary(self._facade, self._device, limit.persisting_limit)
+        return within_primary(self._facade, self._device, self._limit.persisting_limit)
 
     def set_persisting_limit(self, nbytes: int) -> None:
-        limit: LimitDriver = self._facade
-        within_primary(self._facade, self._device, limit.set_persisting_limit, nbytes)
-
-
-@contextmanager
-def stream_window(
-    driver: WindowFacade, set_aside: SetAside, spec: WindowSpec, window: StreamWindow
-) -> Iterator[None]:
-    """Set a stream's window for the body, and leave nothing of it: after an error too.
-
-    The limit is raised, the window set; then the body launches; then the window is taken away, the kernel waited for,
-    its persisting lines are made normal, and the limit is what it was.
-
-    Parameters
-    ----------
-    driver
-        The driver; a context of the device is current.
-    set_aside
-        Who owns the cache that is set aside; the limit is the primary context's.
-    spec
-        The window's constants.
-    window
-        The window.
-    """
-    owner, limit = object(), _PrimaryLimit(driver, window.device)
-    with ExitStack() as undo:
-        if window.nbytes:
-            undo.callback(set_aside.release, window.device, owner, limit)
-            set_aside.request(window.device, owner, window.persisting, limit)
-            undo.callback(driver.reset_persisting, window.stream)
-            undo.callback(driver.set_stream_window, window.stream, spec, window.address, 0)
-            driver.set_stream_window(window.stream, spec, window.address, window.nbytes)
-        yield
+        within_primary(self._facade, self._device, self._limit.set_persisting_limit, nbytes)
 
 
 class ProgramWindows:
@@ -169,27 +114,35 @@ class ProgramWindows:
         """Give back what was set aside in the program's name, in the device's primary context."""
         self.facade.set_aside.release(device, self._name, _PrimaryLimit(self.facade, device))
 
-    def on_stream(
-        self, launch: int, device: int, stream: int, memory: tuple[int, int]
-    ) -> AbstractContextManager[None]:
-        """Return the context manager that holds a stream's window around a launch.
+    @contextmanager
+    def on_stream(self, launch: int, device: int, stream: int, memory: tuple[int, int]) -> Iterator[None]:
+        """Set a stream's window for the body, and leave nothing of it: after an error too.
+
+        The limit is raised, the window set; then the body launches; then the window is taken away, the kernel waited
+        for, its persisting lines are made normal, and the limit is what it was.
 
         Parameters
         ----------
         launch
             The launch, whose window has policy "stream".
         device
-            The device's ordinal.
+            The device's ordinal; a context of it is current. The limit is the primary context's.
         stream
             The stream's handle.
         memory
             The window's address and length in bytes.
         """
-        facade = self.facade
+        facade, (address, nbytes) = self.facade, memory
         spec: Any = self._launches[launch].stream_window  # the launcher names launches that have one
-        address, nbytes = memory
-        window = StreamWindow(device, stream, address, nbytes, self._share(device, nbytes))
-        return stream_window(facade, facade.set_aside, spec, window)
+        owner, limit, share = object(), _PrimaryLimit(facade, device), self._share(device, nbytes)
+        with ExitStack() as undo:
+            if nbytes:
+                undo.callback(facade.set_aside.release, device, owner, limit)
+                facade.set_aside.request(device, owner, share, limit)
+                undo.callback(facade.reset_persisting, stream)
+                undo.callback(facade.set_stream_window, stream, spec, address, 0)
+                facade.set_stream_window(stream, spec, address, nbytes)
+            yield
 
     def _share(self, device: int, nbytes: int) -> int:
         return int(min(nbytes, self.facade.device_attribute(device, _MAX_PERSISTING_L2)))
