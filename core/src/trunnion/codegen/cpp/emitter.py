@@ -158,8 +158,10 @@ class LauncherEmitter:
     # What differs by kind of device -----------------------------------------------------------------------------
 
     def emit_head(self, out: SourceWriter) -> None:
-        """Write what the launcher knows of its program before any call, and open the namespaces."""
-        raise NotImplementedError
+        """Open the namespaces, and write what a launcher knows of its program before any call."""
+        out.lines("namespace trunnion {", "namespace {", "")
+        for emit in (emit_names, emit_formats, emit_tensor_rules, emit_fill_table, emit_constants):
+            emit(out, self.plan)
 
     def needs_context(self) -> bool:
         """Whether launches need something current that a stream does not bring."""
@@ -362,12 +364,7 @@ class CudaEmitter(LauncherEmitter):
 
     def emit_head(self, out: SourceWriter) -> None:
         """Write the constants, and what is prepared for a device before its first launch."""
-        out.lines("namespace trunnion {", "namespace {", "")
-        emit_names(out, self.plan)
-        emit_formats(out, self.plan)
-        emit_tensor_rules(out, self.plan)
-        emit_fill_table(out, self.plan)
-        emit_constants(out, self.plan)
+        super().emit_head(out)
         emit_map_rules(out, self.plan)
         emit_window_rules(out, self.plan)
         emit_program_rule(out, self.plan)

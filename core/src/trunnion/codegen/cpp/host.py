@@ -9,12 +9,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.constants import emit_constants
 from trunnion.codegen.cpp.emitter import EXPORTS, LauncherEmitter
-from trunnion.codegen.cpp.formats import emit_formats
 from trunnion.codegen.cpp.launches import extents
-from trunnion.codegen.cpp.memory import emit_fill_table
-from trunnion.codegen.cpp.tables import emit_names, emit_tensor_rules
 from trunnion.model.plan.steps import AllowSmem, PrepareLaunch
 
 if TYPE_CHECKING:
@@ -58,12 +54,8 @@ class _HostEmitter(LauncherEmitter):
                 out.line(
                     f'__attribute__((visibility("hidden"))) void {host_kernel_symbol(index)}({parameters});'
                 )
-        out.lines("", "namespace trunnion {", "namespace {", "")
-        emit_names(out, self.plan)
-        emit_formats(out, self.plan)
-        emit_tensor_rules(out, self.plan)
-        emit_fill_table(out, self.plan)
-        emit_constants(out, self.plan)
+        out.line()
+        super().emit_head(out)
         out.lines("Program own;", "")
 
     def needs_context(self) -> bool:
