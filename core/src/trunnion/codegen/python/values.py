@@ -10,7 +10,7 @@ from trunnion.codegen.python.launches import variables, when
 from trunnion.model.expr import Const
 from trunnion.model.float_expr import integers_of
 from trunnion.model.float_text import brief_float
-from trunnion.model.plan import BuiltArgument, FloatArgument, MovedArgument, ViewArgument
+from trunnion.model.plan import BuiltArgument, ExprArgument, FloatArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.places import in_field
 
 if TYPE_CHECKING:
@@ -43,24 +43,25 @@ def _emit_numbers(
 ) -> None:
     """Write the lines that compute the numbers of one argument, into variables that begin with the name given."""
     name, argument = given
-    if isinstance(argument, BuiltArgument):
-        for place, one in enumerate(argument.fields):
-            _emit_numbers(out, plan, (f"{name}_{place}", one.argument), printer, in_field(one))
-        return
-    if isinstance(argument, MovedArgument):
-        _emit_offset(out, plan, (name, argument), printer)
-        return
-    if isinstance(argument, FloatArgument):
-        out.line(f"{name} = {_rounded(plan, argument, printer, field)}")
-        return
-    unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
-    for place, (variable, value) in enumerate(variables(argument, name)):
-        axis, extent = unproven.get(place, (0, value))
-        out.line(f"{variable} = {printer.text(extent, field)}")
-        if place in unproven and isinstance(argument, ViewArgument):
-            said = python_string(plan.memory(argument.memory).name)
-            with out.block(f"if not -2147483648 <= {variable} <= 2147483647:"):
-                out.line(f"raise view_error({said}, {axis}, {variable})")
+    match argument:
+        case BuiltArgument(fields):
+            for place, one in enumerate(fields):
+                _emit_numbers(out, plan, (f"{name}_{place}", one.argument), printer, in_field(one))
+        case MovedArgument():
+            _emit_offset(out, plan, (name, argument), printer)
+        case FloatArgument():
+            out.line(f"{name} = {_rounded(plan, argument, printer, field)}")
+        case ViewArgument(memory):
+            for place, (variable, value) in enumerate(variables(argument, name)):
+                axis, extent = argument.unproven.get(place, (0, value))
+                out.line(f"{variable} = {printer.text(extent, field)}")
+                if place in argument.unproven:
+                    said = python_string(plan.memory(memory).name)
+                    with out.block(f"if not -2147483648 <= {variable} <= 2147483647:"):
+                        out.line(f"raise view_error({said}, {axis}, {variable})")
+        case ExprArgument():
+            for variable, value in variables(argument, name):
+                out.line(f"{variable} = {printer.text(value, field)}")
 
 
 def _rounded(plan: LaunchPlan, number: FloatArgument, printer: ExprPrinter, field: str) -> str:
