@@ -47,7 +47,7 @@ class Caller:
         self, function: ForeignFunction, plan: LaunchPlan | None, results: tuple[int, ...], *, callee: bool
     ) -> None:
         self._function, self._plan, self._results, self._callee = function, plan, results, callee
-        self._outputs = () if plan is None else tuple(slot for slot in plan.tensors if slot.output)
+        self._outputs = () if plan is None else plan.outputs
         self._fills = any(slot.fill is not None for slot in self._outputs)
         self._closed = False
 

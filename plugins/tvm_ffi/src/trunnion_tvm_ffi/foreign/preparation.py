@@ -72,7 +72,7 @@ class Preparation:
     def __init__(self, plan: LaunchPlan, arrays: Arrays, *, returned: bool) -> None:
         self._plan = plan
         self._slots = plan.tensors
-        self._outputs = tuple(slot for slot in plan.tensors if slot.output)
+        self._outputs = plan.outputs
         self._written = tuple(tensor.access != "read" for tensor in plan.signature.tensors)
         self._arrays = arrays
         self._returned = returned
