@@ -6,6 +6,7 @@ described by its capsule, and becomes a ``tvm_ffi.Tensor``, for which no current
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -92,10 +93,7 @@ class ForeignArray:
 
     def numel(self) -> int:
         """Return the number of elements."""
-        count = 1
-        for extent in self.facts.shape:
-            count *= extent
-        return count
+        return math.prod(self.facts.shape)
 
     def element_size(self) -> int:
         """Return the bytes of one element."""
