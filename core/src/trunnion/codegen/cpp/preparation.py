@@ -122,11 +122,17 @@ class Preparation:
                 carried.refuse(tensor.name, error.place, error)
 
     def _argument(self, param: ParamSignature, value: Any) -> Any:
+        """Return a tensor, a number, an address or bytes as they travel."""
         if param.kind == "tensor":
             if value is not None or not param.nullable:
                 self._tensor(param.name, value, param.dtype)
             return value
-        return self._number(param, value)
+        if param.kind == "scalar":
+            return self._scalar(param, value)
+        if param.kind == "pointer":
+            address = scalars.address(param.name, value, param.alignment, nullable=param.nullable)
+            return ctypes.c_void_p(address) if address > INT64_MAX else address
+        return scalars.struct_bytes(param.name, value, param.nbytes)
 
     def _destination(self, tensor: ParamSignature, value: Any, device: int | None) -> Any:
         if is_a(value, self._class) and not self._checks.runtime.presents_device(value):
@@ -135,15 +141,6 @@ class Preparation:
             raise rows.OUTPUT_ON_CPU(tensor.name, value.device)
         self._tensor(tensor.name, value, tensor.dtype, output=True)
         return value
-
-    def _number(self, param: ParamSignature, value: Any) -> Any:
-        """Return a number, an address or bytes as they travel."""
-        if param.kind == "scalar":
-            return self._scalar(param, value)
-        if param.kind == "pointer":
-            address = scalars.address(param.name, value, param.alignment, nullable=param.nullable)
-            return ctypes.c_void_p(address) if address > INT64_MAX else address
-        return scalars.struct_bytes(param.name, value, param.nbytes)
 
     def _tensor(self, name: str, value: Any, dtype: str, *, output: bool = False) -> None:
         checks = self._checks

@@ -33,16 +33,12 @@ def persisting_bounds(plan: LaunchPlan) -> tuple[tuple[int, int], ...]:
     return tuple(step.launch.window_bounds for step in steps_of(plan, SetAside))
 
 
-def _name(plan: LaunchPlan, window: PlannedWindow) -> str:
-    return cpp_name(plan.memory(window.memory).name)
-
-
 def emit_window_rules(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write what is known of each window before any call."""
     for step in steps_of(plan, LimitWindow):
         launch, window = step.launch, step.window
         fields = [
-            _name(plan, window),
+            cpp_name(plan.memory(window.memory).name),
             str(launch.kernel),
             "false" if window.nbytes is None else "true",
             f"static_cast<float>({window.hit_ratio!r})",
