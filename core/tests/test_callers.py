@@ -32,6 +32,16 @@ def test_a_warning_names_the_first_line_outside_of_trunnion(module: str) -> None
         assert told[0].filename == __file__
 
 
+@pytest.mark.parametrize("module", ["torch._ops", "functools", "contextlib"])
+def test_who_calls_for_trunnion_is_no_user(module: str) -> None:
+    """An operator's call comes through torch."""
+    between: dict[str, Any] = {"__name__": module, "direct": Ours("trunnion").names["direct"]}
+    exec("def call(): direct()", between)
+    with pytest.warns(UserWarning, match="it is told") as told:
+        between["call"]()
+    assert told[0].filename == __file__
+
+
 def test_a_module_that_is_called_alike_is_the_user_s() -> None:
     with pytest.warns(UserWarning, match="it is told") as told:
         Ours("trunnions").names["direct"]()

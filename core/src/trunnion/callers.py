@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["warn"]
 
-_BETWEEN = frozenset({"contextlib", "functools"})
-"""What calls trunnion for trunnion, as a property that is kept does."""
+_BETWEEN = frozenset({"contextlib", "functools", "torch"})
+"""What calls trunnion for whoever called that: a property that is kept does, and torch for an operator."""
 
 
 def warn(text: str, category: type[Warning]) -> None:

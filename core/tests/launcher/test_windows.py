@@ -116,6 +116,17 @@ def test_setting_aside_cannot_be_captured_but_the_window_is(any_rig: Any, tensor
     assert {launch.window for launch in r.facade.launched} == {(x.address, 4000)}
 
 
+@pytest.mark.parametrize("way", ["entry", "call", "bind"])
+def test_who_captures_a_window_is_told_in_which_line_of_his(any_rig: Any, tensor: Any, way: str) -> None:
+    r, x = any_rig(windowed()), tensor("float32", 1000)
+    r.facade.captured.add(9)
+    r.program.preload(0)
+    given = (x, 0) if way == "entry" else ((x, 0),)
+    with pytest.warns(SetAsideWarning) as told:
+        getattr(r.program, way)(*given, stream=9)
+    assert [one.filename for one in told] == [__file__]
+
+
 @pytest.mark.parametrize(
     ("extent", "fields", "device_most", "known"),
     [

@@ -167,8 +167,9 @@ def test_a_misspelled_body_is_not_silent(library, simulator, body):
     simulator.register_body("plan", double)
     try:
         said = "'plain' .* no body.* a body for 'plan'.*did you mean 'plain' by 'plan'"
-        with pytest.warns(KernelBodyWarning, match=said):
+        with pytest.warns(KernelBodyWarning, match=said) as told:
             assert launch(library, simulator.tensor(torch.arange(4.0)), 3) is Status.SUCCESS
+        assert "/trunnion/sim/" not in told[0].filename
         launch(library, simulator.tensor(torch.arange(4.0)), 3)  # which says it no more
     finally:
         simulator.unregister_body("plan")

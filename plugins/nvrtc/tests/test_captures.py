@@ -118,8 +118,9 @@ def test_a_window_that_no_call_had_before_is_captured_with_a_warning(simulator, 
     x, program = on(1, 1000), build(window("launch"))
     program.preload(1)
     warned = pytest.warns(SetAsideWarning, match="4000 bytes of kernel 'one'")
-    with simulator.capture(device=1) as graph, warned:
+    with simulator.capture(device=1) as graph, warned as told:
         program(x)
+    assert [one.filename for one in told] == [__file__]
     assert events(simulator, LimitSet) == []
     graph.launch()
     assert [launched.window.nbytes for launched in events(simulator, Launched)] == [4000]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
+from trunnion.callers import warn
 from trunnion.contract.convention import WORDS, Convention
 from trunnion.errors import (
     ArgumentError,
@@ -28,7 +28,7 @@ from trunnion.launcher.driver_status import (
 from trunnion.launcher.entered import within_primary
 from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
 from trunnion.launcher.frames import FramePool
-from trunnion.launcher.l2_persisting import captured_window
+from trunnion.launcher.l2_persisting import SetAsideWarning, captured_window
 from trunnion.launcher.maps import MapEncoder
 from trunnion.launcher.memory import LauncherMemory
 from trunnion.launcher.recall import ReadingRecall
@@ -640,7 +640,7 @@ class Context(LauncherMemory):
                 state.set_aside = nbytes
                 return
         kernel = self.symbols[self.specs[launch].kernel]
-        warnings.warn(captured_window(kernel, nbytes, state.set_aside), stacklevel=2)
+        warn(captured_window(kernel, nbytes, state.set_aside), SetAsideWarning)
 
     def _request(self, device: int, stream: int, nbytes: int) -> bool:
         """Ask for cache, unless a stream is being captured; return whether it was asked for."""

@@ -181,8 +181,8 @@ class SetAsideWarning(UserWarning):
     """A window was captured for which no cache could be set aside, because its stream was being captured."""
 
 
-def captured_window(kernel: str, nbytes: int, asked: int) -> SetAsideWarning:
-    """Return the warning that a window is captured for which no cache is set aside.
+def captured_window(kernel: str, nbytes: int, asked: int) -> str:
+    """Return what a `SetAsideWarning` says: that a window is captured for which no cache is set aside.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def captured_window(kernel: str, nbytes: int, asked: int) -> SetAsideWarning:
     asked
         The bytes that the program asked for before.
     """
-    return SetAsideWarning(
+    return (
         f"no cache was set aside for a window of {nbytes} bytes of kernel {shorten(kernel)}, because its stream "
         f"is being captured (this program asked for {asked}); call it once before"
     )

@@ -76,7 +76,7 @@ class LauncherModule(Parts):
         CorruptArtifactError
             If the text is not a launcher.
         """
-        namespace: dict[str, Any] = {"__name__": filename}
+        namespace: dict[str, Any] = {"__name__": f"trunnion.{filename}"}  # of ours: see `trunnion.callers`
         try:
             exec(_compiled(text, f"<{filename}>"), namespace)  # noqa: S102 - a launcher is code; load() says so
             make, launches, encodes = (namespace[name] for name in ("make", "LAUNCHES", "ENCODES"))

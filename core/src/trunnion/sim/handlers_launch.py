@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import warnings
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.callers import warn
 from trunnion.errors import UnknownVariableError
 from trunnion.messages import listed, nearest, quoted, shorten
 from trunnion.sim.abi import LaunchAttributeStruct, LaunchConfigStruct
@@ -239,13 +239,12 @@ def _warn_of_no_body(state: DriverState, kernel: str) -> None:
         return
     state.bodiless.add(kernel)
     meant = nearest(kernel, waiting) or next((name for name in waiting if name in kernel), "")
-    warnings.warn(
+    warn(
         f"kernel {quoted(kernel)} was launched on the simulated driver and has no body, so it computed nothing; there "
         f"is a body for {listed(waiting)}, which no image has"
         + (f"; did you mean {quoted(kernel)} by {shorten(meant)}?" if meant else "")
         + "; register_body takes a kernel's exact symbol",
         KernelBodyWarning,
-        stacklevel=2,
     )
 
 

@@ -297,8 +297,9 @@ def test_who_nears_the_limit_is_warned(monkeypatch: pytest.MonkeyPatch, load: An
     monkeypatch.setattr(loader, "_mappings", lambda: (58976, 65530))
     load(2)
     monkeypatch.setattr(loader, "_mappings", lambda: (58977, 65530))
-    with pytest.warns(RuntimeWarning, match=r"58977 of 65530 mappings.*: close programs"):
+    with pytest.warns(RuntimeWarning, match=r"58977 of 65530 mappings.*: close programs") as told:
         load(3)
+    assert told[0].filename == __file__
 
 
 def test_the_process_knows_its_mappings() -> None:

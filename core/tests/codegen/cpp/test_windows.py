@@ -257,6 +257,16 @@ def test_setting_aside_cannot_be_captured_but_the_window_is(simulator: Any, laun
     assert limits(simulator) == [4000]
 
 
+@pytest.mark.parametrize("way", ["entry", "call", "bind"])
+def test_who_captures_a_window_is_told_in_which_line_of_his(simulator: Any, launcher: Any, way: str) -> None:
+    program, x = launcher(windowed()), on(1, 1000)
+    program.preload(1)
+    given = x if way == "entry" else (x,)
+    with simulator.capture(device=1), pytest.warns(SetAsideWarning) as told:
+        getattr(program, way)(given)
+    assert [one.filename for one in told] == [__file__]
+
+
 def test_a_warning_that_is_made_an_error_arrives_as_it_is(simulator: Any, launcher: Any) -> None:
     program, x = launcher(windowed()), on(1, 1000)
     program.preload(1)

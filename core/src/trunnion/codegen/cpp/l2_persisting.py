@@ -7,12 +7,12 @@ hook; the hook asks the owner; and the owner has the launcher make the driver's 
 from __future__ import annotations
 
 import itertools
-import warnings
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from trunnion.callers import warn
 from trunnion.errors import LifecycleError
-from trunnion.launcher.l2_persisting import captured_window, known_length
+from trunnion.launcher.l2_persisting import SetAsideWarning, captured_window, known_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,7 +135,7 @@ class SetAsideHook:
 
     def _captured(self, device: int, nbytes: int, asked: int, kernel: str) -> int:
         del device
-        warnings.warn(captured_window(kernel, nbytes, asked), stacklevel=3)
+        warn(captured_window(kernel, nbytes, asked), SetAsideWarning)
         return asked
 
     def _stream(self, device: int, nbytes: int, most_persisting: int) -> int:

@@ -6,10 +6,10 @@ import functools
 import hashlib
 import os
 import sysconfig
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trunnion.callers import warn
 from trunnion.errors import BackendUnavailableError, CorruptArtifactError, DeviceRequirementError
 from trunnion.messages import shorten
 from trunnion.storage.refusals import OTHER_FOLDER, is_noexec, refusals, refuse_noexec
@@ -245,4 +245,4 @@ def _warn_of_mappings() -> None:
     count, most = _mappings()
     if count >= most * 9 // 10:
         text = f"{count} of {most} mappings of memory are in use (vm.max_map_count), and a launcher takes five or six"
-        warnings.warn(f"{text}: {_CLOSE_SOME}", RuntimeWarning, stacklevel=2)
+        warn(f"{text}: {_CLOSE_SOME}", RuntimeWarning)
