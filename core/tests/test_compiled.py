@@ -31,10 +31,12 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.selection import load_part
 from trunnion.sim.trace import Launched
+from trunnion.testing.interruption import interrupting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from types import FrameType
 
     from trunnion.model.program import KernelProgram
 
@@ -208,6 +210,32 @@ def test_what_was_loaded_goes_at_the_close_though_the_program_is_kept(program: A
     gc.collect()
     assert loaded() is None
     assert program.plan.kernels
+
+
+def test_a_handler_that_closes_at_any_moment_of_the_load_leaves_nothing_loaded(
+    program: Any, simulator: Any
+) -> None:
+    """Nor what could still be called: whoever closed it may think that its image is gone."""
+
+    def of_the_load(frame: FrameType) -> bool:
+        return frame.f_code in (CompiledProgram._load.__code__, CompiledProgram._check_open.__code__)
+
+    def events() -> list[str]:
+        return [type(event).__name__ for event in simulator.trace]
+
+    x, place, struck = simulator.tensor(torch.zeros(8)), 0, True
+    while struck:
+        fresh, place = CompiledProgram.from_artifact(program.artifact), place + 1
+        simulator.clear_trace()
+        with suppress(LifecycleError), interrupting(of_the_load, place, fresh.close) as interruption:
+            fresh(x)
+        struck = interruption.struck
+        if struck:
+            assert events().count("LibraryUnloaded") == events().count("LibraryLoaded"), place
+            refuse(fresh, x)
+        fresh.close()
+        assert events().count("LibraryUnloaded") == events().count("LibraryLoaded"), place
+    assert place > 5
 
 
 def test_a_close_that_was_refused_is_tried_again(program: Any, simulator: Any) -> None:

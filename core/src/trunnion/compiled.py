@@ -382,13 +382,18 @@ class CompiledProgram:
             self._check_open()
             loaded = self._loaded
             if loaded is None:
-                loaded = self._made()
-                if self._closed:  # by a handler that came between, which could not wait
-                    loaded.program.close()
-                self._check_open()
-                self._loaded = loaded
+                self._loaded = loaded = self._made()
                 _set_call(self, loaded.entry)
+            # A handler that closed before found nothing, and could not wait; one that comes later finds what is loaded.
+            if self._closed:
+                self._unload(loaded)
+            self._check_open()
             return loaded
+
+    def _unload(self, loaded: _Loaded) -> None:
+        loaded.program.close()  # where it fails there is something left, which another close may end
+        self._loaded = None  # what it holds goes with it, however long this object is kept
+        _set_call(self, self._first)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -467,18 +472,15 @@ class CompiledProgram:
             If the driver refuses.
         """
         self._closed = True
-        if self._loading.is_mine():  # whoever loads, further up, finds it closed
-            return
         if self._loaded is None:
+            if self._loading.is_mine():  # whoever loads, further up, finds it closed
+                return
             with self._loading.turn():
                 pass
         # In nobody's turn: a launch under way, which this waits for, may ask for one.
         loaded = self._loaded
-        if loaded is None:
-            return
-        loaded.program.close()  # where it fails there is something left, which another close may end
-        self._loaded = None  # what it holds goes with it, however long this object is kept
-        _set_call(self, self._first)
+        if loaded is not None:
+            self._unload(loaded)
 
     # It is one thing of the process, as an open file: whoever has a copy has it.
 
