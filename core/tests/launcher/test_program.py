@@ -5,6 +5,8 @@ import struct
 import subprocess
 import sys
 import threading
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +18,12 @@ from trunnion.launcher.program import LauncherModule, PythonProgram
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import symbols
+from trunnion.testing.forked import CAN_FORK, told_by_a_child
+from trunnion.testing.interruption import interrupting, is_of_backend
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from trunnion.model.program import KernelProgram
 
 REFUSED = DriverError("cuAny", 999, "CUDA_ERROR_UNKNOWN")
@@ -219,6 +225,48 @@ def test_a_program_cannot_be_closed_from_within_its_own_launch(any_rig: Any, ten
         r.program.entry(tensor("float32", 5))
     r.facade.on.clear()
     r.program.entry(tensor("float32", 5))
+    r.program.close()
+    assert r.facade.count("unload") == 1
+
+
+def test_an_interrupted_close_is_ended_by_another(rig: Any, tensor: Any) -> None:
+    """Wherever it was: each device is waited for, then the image unloaded once, and the cache is what it was."""
+    p = ProgramBuilder("windowed", DeviceCode("cuda", "//"))
+    x = p.input("x", "float32", symbols("n"))
+    p.launch("k", (x,), 1, 32, window=x.window())
+    r, place, struck = rig(p.build()), 0, True
+    tensors = [tensor("float32", 2000, ordinal=ordinal) for ordinal in (0, 1)]
+
+    def of_the_launcher(frame: FrameType) -> bool:
+        return "/tests/" not in frame.f_code.co_filename and is_of_backend(frame)
+
+    while struck:
+        program, place = PythonProgram(r.module, b"image", ["k"], r.facade, r.runtime), place + 1
+        for one in tensors:
+            program.entry(one)
+        assert r.facade.limit == 8000
+        r.facade.log.clear()
+        with suppress(KeyboardInterrupt), interrupting(of_the_launcher, place) as interruption:
+            program.close()
+        program.close()
+        ends = [entry for entry in r.facade.log if entry[0] in ("synchronize", "unload")]
+        assert {entry[1] for entry in ends[:-1]} == {0, 1}, place
+        assert [entry[0] for entry in ends].index("unload") == len(ends) - 1, place
+        assert r.facade.limit == 4096, place
+        with pytest.raises(LifecycleError, match="closed"):
+            program.entry(tensors[0])
+        struck = interruption.struck
+    assert place > 30
+
+
+def test_a_program_cannot_be_closed_from_within_its_own_preparation(any_rig: Any, tensor: Any) -> None:
+    """By a handler: what goes on behind it would prepare an image that is unloaded, and launch it later."""
+    r = any_rig(load("hopper_gemm").program)
+    r.facade.on["set_kernel_attribute"] = lambda *_: r.program.close()
+    with pytest.raises(LifecycleError, match="within its own launch"):
+        r.program.preload(1)
+    r.facade.on.clear()
+    r.program.preload(1)
     r.program.close()
     assert r.facade.count("unload") == 1
 

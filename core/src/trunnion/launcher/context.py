@@ -651,14 +651,25 @@ class Context(LauncherMemory):
 
     # Life ------------------------------------------------------------------------------------------------------
 
-    def shut(self, reason: RefusalRow[LifecycleError]) -> list[int]:
-        """Let no further call launch; return the devices that were in use."""
+    def is_preparing(self) -> bool:
+        """Whether the calling thread prepares the program for a device."""
+        return self._preparing.is_mine()
+
+    def shut(self, reason: RefusalRow[LifecycleError], used: set[int]) -> None:
+        """Let no further call launch.
+
+        Parameters
+        ----------
+        reason
+            Why.
+        used
+            Where the devices that were in use are noted, before nobody else knows them any more.
+        """
         with self._preparing.turn():  # a preload under way would store its state after these were taken away
             self.closed_because = self.closed_because or reason
-            used = [device for device, state in enumerate(self.states) if state is not None]
+            used.update([device for device, state in enumerate(self.states) if state is not None])
             # A launcher takes its frame before it reads its device's state: after this line it finds None.
             self.states[:] = [None] * len(self.states)
-            return used
 
     def give_back(self, device: int) -> None:
         """Give back the cache that was set aside on a device; if that fails, it may be asked for again."""
@@ -669,4 +680,4 @@ class Context(LauncherMemory):
         gone: Any = GoneFacade(reason)
         self.facade = gone
         self.windows.facade = gone
-        self.shut(reason)
+        self.shut(reason, set())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import CaptureError, CorruptArtifactError
+from trunnion.errors import CaptureError, CorruptArtifactError, TrunnionError
 from trunnion.launcher.context import Context, Parts
 from trunnion.launcher.interpreter import Interpreter
 from trunnion.launcher.tables import launch_spec, map_spec, variable_spec
@@ -119,54 +119,61 @@ class _Life:
         self._owns = owns
         self._closing = Turns("the program is being closed")
         self._unloaded = False
-        self._owed: list[int] = []
-        self._waiting: list[int] = []
+        # Of each device what is left to do, until it is done: an interrupt may come at any moment of it.
+        self._owed: set[int] = set()
+        self._waiting: set[int] = set()
 
     def close(self) -> None:
         """Wait for all launches and unload the image; every step is done once, whatever an earlier one raises.
 
-        But for giving back the cache that was set aside, which outlives the program, and for what a stream capture
-        forbids: another `close` tries those again.
+        But for giving back the cache that was set aside, which outlives the program, for what a stream capture
+        forbids, and for what an interrupt came before: another `close` does those.
 
         Raises
         ------
         CaptureError
             If some stream is being captured.
         LifecycleError
-            If the calling thread is inside a launch of this program, which would have to wait for itself.
+            If the calling thread is inside a launch of this program, which would have to wait for itself, or
+            prepares it for a device.
         """
         if self._within():
             raise refusals.CLOSE_WITHIN()
         if self._closing.is_mine():  # a handler's, in the middle of another close, which does it
             return
+        if self.context.is_preparing():
+            raise refusals.CLOSE_WITHIN()
         with self._closing.turn(), ExitStack() as steps:  # which does its steps in the opposite order
-            context, used = self.context, []
+            context = self.context
             if not self._unloaded:
-                fresh = context.shut(refusals.CLOSED)
-                self._waiting += fresh
-                self._owed += fresh if context.sets_aside else []
+                context.shut(refusals.CLOSED, self._waiting)
+                if context.sets_aside:
+                    self._owed.update(self._waiting)
                 # A frame that an interrupt lost may be held by what caught it: nobody is in a call for that.
                 while context.pool.busy() and self._is_called():
                     time.sleep(_POLL)
-                self._unloaded = True
-                used, self._waiting = self._waiting, []
                 steps.callback(self._unload)
-            for device in self._owed:
+            for device in sorted(self._owed):
                 steps.callback(self._give_back, device)
-            for device in used:
+            for device in sorted(self._waiting):
                 steps.callback(self._wait, device)
 
     def _wait(self, device: int) -> None:
         try:
             self.context.facade.synchronize(device)
         except CaptureError:
-            self._waiting.append(device)
             raise
+        except TrunnionError:  # what the driver says once it says again; an interrupt is no answer
+            self._waiting.discard(device)
+            raise
+        self._waiting.discard(device)
 
     def _unload(self) -> None:
         if self._waiting:  # a kernel may still run there
-            self._unloaded = False
             return
+        self._unloaded = (
+            True  # before it is: an interrupt behind the driver's call must not lead to a second one
+        )
         try:
             self.context.facade.unload(self.context.library)
         except CaptureError:
@@ -175,7 +182,7 @@ class _Life:
 
     def _give_back(self, device: int) -> None:
         self.context.give_back(device)
-        self._owed = [other for other in self._owed if other != device]
+        self._owed.discard(device)
 
     def _within(self) -> bool:
         """Whether the launcher is among the functions that called the caller."""
@@ -196,7 +203,7 @@ class _Life:
 
     def forget(self) -> None:
         """Give everything up in a forked child: a CUDA context does not survive a fork, not even to be unloaded."""
-        self._unloaded, self._owed, self._waiting = True, [], []
+        self._unloaded, self._owed, self._waiting = True, set(), set()
         self.context.forget(refusals.FORKED)
 
 
