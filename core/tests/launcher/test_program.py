@@ -291,6 +291,35 @@ def test_a_preload_under_way_does_not_outlive_close(any_rig: Any, tensor: Any) -
     assert r.facade.launched == []
 
 
+def test_what_has_no_launcher_after_all_is_unloaded_again(any_rig: Any) -> None:
+    """As where the tensor library has no such type."""
+    r = any_rig(sized())
+    r.facade.log.clear()
+    with pytest.raises(DriverError):
+        PythonProgram(replace(r.module, make=refuse), b"image", ["k"], r.facade, r.runtime)
+    assert [entry[0] for entry in r.facade.log] == ["load", "kernel", "unload"]
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")
+def test_a_child_that_goes_on_with_a_load_has_no_program(any_rig: Any, tensor: Any) -> None:
+    """A handler forked in the middle of it: what is loaded is the parent's."""
+    r = any_rig(sized())
+
+    def leave_it_to_a_child(*_: object) -> None:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            os._exit(0)
+
+    def called() -> str:
+        r.facade.on["kernel"] = leave_it_to_a_child
+        program = PythonProgram(r.module, b"image", ["k"], r.facade, r.runtime)
+        program.entry(tensor("float32", 5))
+        return "it launched"
+
+    assert "LifecycleError" in told_by_a_child(called)
+
+
 def test_an_image_that_lacks_a_kernel_is_unloaded_again(any_rig: Any) -> None:
     r = any_rig(sized())
     r.facade.log.clear()

@@ -183,6 +183,10 @@ class Context(LauncherMemory):
         ask: Any = getattr(facade, "address_in", None)  # a `ContextFacade`'s
         self._address_in = None if ask is None else self.explaining(ask)
         self._image = image
+        self.launch = self.explaining(self._launch)
+        self.encoders = [MapEncoder(spec, facade, self.capability) for spec in parts.encodes]
+        self.states: list[DeviceState | None] = [None] * self.device_count
+        """What was done for each device; None: nothing yet, or the program was closed."""
         self.library = self.explaining(facade.load)(image)
         with ExitStack() as undo:
             undo.callback(facade.unload, self.library)
@@ -192,10 +196,6 @@ class Context(LauncherMemory):
                 with naming_kernel(symbol):
                     self.kernels.append(find(self.library, symbol))
             undo.pop_all()
-        self.launch = self.explaining(self._launch)
-        self.encoders = [MapEncoder(spec, facade, self.capability) for spec in parts.encodes]
-        self.states: list[DeviceState | None] = [None] * self.device_count
-        """What was done for each device; None: nothing yet, or the program was closed."""
 
     def _prepared(self, spec: LaunchSpec, config: Any, parameters: Any) -> tuple[Any, tuple[Any, ...]]:
         """Return what fires a launch of a frame, and its arguments; see `PreparingFacade.prepared`."""

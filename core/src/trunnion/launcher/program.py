@@ -239,14 +239,19 @@ class PythonProgram(LoadedProgram):
         runtime: Runtime,
     ) -> None:
         self._module = module
+        process = os.getpid()
         self._context = Context(module, image, symbols, facade, runtime)
-        launcher = module.make(self._context)
-        self._entry, self._bind = launcher.entry, launcher.bind
-        self._life = _Life(self._context, launcher.owns)
-        self._context.life = (
-            self._life
-        )  # as long as a bound call is left, which a forked child must forget too
-        _LOADED.add(self._life)
+        with ExitStack() as undo:
+            undo.callback(facade.unload, self._context.library)
+            launcher = module.make(self._context)
+            self._entry, self._bind = launcher.entry, launcher.bind
+            self._life = _Life(self._context, launcher.owns)
+            # As long as a bound call is left, which a forked child must forget too.
+            self._context.life = self._life
+            _LOADED.add(self._life)
+            undo.pop_all()
+        if os.getpid() != process:  # a handler forked meanwhile: what is loaded is the parent's
+            self._life.forget()
 
     @property
     def entry(self) -> Callable[..., Any]:
