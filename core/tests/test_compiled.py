@@ -238,6 +238,24 @@ def test_a_handler_that_closes_at_any_moment_of_the_load_leaves_nothing_loaded(
     assert place > 5
 
 
+def test_an_interrupted_close_is_ended_by_another(program: Any, simulator: Any) -> None:
+    def of_the_close(frame: FrameType) -> bool:
+        return frame.f_code in (CompiledProgram.close.__code__, CompiledProgram._unload.__code__)
+
+    x, place, struck = simulator.tensor(torch.zeros(8)), 0, True
+    while struck:
+        fresh, place = CompiledProgram.from_artifact(program.artifact), place + 1
+        fresh(x)
+        simulator.clear_trace()
+        with suppress(KeyboardInterrupt), interrupting(of_the_close, place) as interruption:
+            fresh.close()
+        fresh.close()
+        assert [type(event).__name__ for event in simulator.trace].count("LibraryUnloaded") == 1, place
+        refuse(fresh, x)
+        struck = interruption.struck
+    assert place > 3
+
+
 def test_a_close_that_was_refused_is_tried_again(program: Any, simulator: Any) -> None:
     with simulator.torch_mode():
         x = torch.zeros(8, device="cuda:0")

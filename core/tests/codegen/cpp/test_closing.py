@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 import torch
 
-from trunnion.errors import DriverError
+from trunnion.errors import DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.program import DeviceCode
+from trunnion.sim.trace import LimitSet
+from trunnion.testing.interruption import interrupting, is_of_backend
+
+EVERY = 3
+"""Of the places of a close, so many are passed over: each takes a program of its own."""
 
 
 def reading():
@@ -73,6 +80,34 @@ def test_the_contexts_that_were_retained_are_released(simulator, launcher):
         program.close()
         program.close()
         assert references(simulator) == before
+
+
+def test_an_interrupted_close_is_ended_by_another(simulator, launcher):
+    """Wherever it was in Python: the image is unloaded once, and the cache is what it was."""
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = p.input("x", "float32", (1000,))
+    p.launch("k", (x,), 1, 32, window=x.window())
+    program, place, struck = p.build(), -2, True
+
+    def of_the_launcher(frame):
+        return "/tests/" not in frame.f_code.co_filename and is_of_backend(frame)
+
+    tensors = [torch.zeros(1000, device=f"cuda:{device}") for device in (0, 1)]
+    while struck:
+        one, place = launcher(program), place + EVERY
+        for tensor in tensors:
+            one.entry(tensor)
+        simulator.clear_trace()
+        with suppress(KeyboardInterrupt), interrupting(of_the_launcher, place) as interruption:
+            one.close()
+        one.close()
+        assert [type(event).__name__ for event in simulator.trace].count("LibraryUnloaded") == 1, place
+        limits = {event.device: event.value for event in simulator.trace if isinstance(event, LimitSet)}
+        assert limits == {0: 0, 1: 0}, place
+        with pytest.raises(LifecycleError, match="closed"):
+            one.entry(tensors[0])
+        struck = interruption.struck
+    assert place > 30
 
 
 def test_a_device_that_could_not_be_prepared_is_not_retained(simulator, launcher):
