@@ -53,7 +53,7 @@ SCHEMA = "trunnion.program/2"
 
 
 def dump_program(program: KernelProgram) -> str:
-    """Return a program as JSON text, indented, in ASCII, the same for equal programs.
+    """Return a program as JSON text, indented, in ASCII, the same for equal programs of equal labels.
 
     Raises
     ------
