@@ -124,10 +124,12 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
 
     Raises
     ------
+    ArgumentTypeError
+        If something is given that is none of these, such as a `ProgramBuilder` for the program.
     UntrustedArtifactError
         If the device code would run here and is not trusted.
-    UnknownBackendError, BackendUnavailableError
-        If a plugin that is asked for is not installed, or cannot work here.
+    UnknownBackendError, BackendUnavailableError, DuplicatePluginError
+        If a plugin that is asked for is not installed, cannot work here, or is announced by two distributions.
     UnsupportedFeatureError
         If the backend does not declare something that the program needs.
     ProgramError
@@ -136,10 +138,17 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         If the compiler refuses the source.
     ParameterMismatchError
         If a launch does not pass what the compiled kernel takes.
+    VariableMismatchError, UnknownVariableError
+        If a module variable of the code has another size than the program says, or the code has none of that name.
+    CorruptArtifactError
+        If device code that is finished, a cubin or a fatbin, is not whole.
+    ArtifactError
+        If something else than a folder is where ``cache`` says, or others may write to that.
     ArgumentValueError
         If ``TRUNNION_CACHE`` is neither 0 nor 1 nor an absolute path.
     DeviceRequirementError
-        If no target is named and there is no device; or this machine has no file, folder or process to compile with.
+        If no target is named and there is no device, or no device of the target can launch the program; or this machine
+        has no file, folder or process to compile with.
     """
     expect_program(program)
     for flag, name in ((lazy, "lazy"), (recache, "recache")):
@@ -250,6 +259,8 @@ def load(
         If it is not whole.
     UntrustedArtifactError
         If its digest is another, or none of the keys signed it, or somebody else could have written it, or a key.
+    ArgumentTypeError, ArgumentValueError
+        If it is no artifact and no path, or the registry, the digest or a key is none.
     UnknownBackendError, BackendUnavailableError
         If the backend that built it is not installed, or cannot work here, or keys are trusted, and the library
         ``cryptography`` is not installed.

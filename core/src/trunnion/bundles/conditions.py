@@ -55,7 +55,8 @@ class Condition:
     """How the fact is compared with the value: ``"runs"``, ``"assembles"``, ``"is"``, ``"at least"``, ``"writes"``."""
 
     value: str
-    """What it is compared with: ``"sm_90a"``, ``"x86_64"``, ``"x86-64-v3"``, ``"2.34"``, ``"nvrtc 19"``."""
+    """What it is compared with: ``"sm_90a"``, ``"x86_64"``, ``"x86-64-v3"``, ``"2.34"``; of a backend its
+    name, and the versions that built something."""
 
     @property
     def known(self) -> bool:

@@ -48,7 +48,7 @@ def cache_commands(epilog: str) -> typer.Typer:
 
 
 def info(*, folder: Folder = "") -> Report:
-    """Say where what was compiled is kept, how much there is, and how much there may be."""
+    """Say where what was compiled is kept, how much there is, and when it was used."""
     root = store_root(folder)
     store = store_at(folder)
     found = None if store is None else store.statistics()

@@ -154,8 +154,8 @@ def random_inputs(signature: Signature, making: Making) -> tuple[Any, ...]:
     ------
     ArgumentValueError
         If a shape or a stride cannot be computed, or comes out negative; if elements of a tensor overlap that is
-        given, or of which not every size was asked for; or if there is a pointer on a real device and no address is
-        given.
+        given, or of which not every size was asked for; or if there is a pointer on a real device that may not be null,
+        and no address is given.
     """
     import torch
 

@@ -72,7 +72,8 @@ class Target:
     """``"cuda"``, ``"cpu"``, …"""
 
     arch: str = ""
-    """For CUDA a real architecture such as ``"sm_90a"``; empty: the kind has only one."""
+    """For CUDA a real architecture such as ``"sm_90a"``, or a virtual one such as ``"compute_90a"``; for the CPU a
+    level such as ``"x86-64-v3"``, or empty: what every processor of this kind runs."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", plain_text(self.kind, "target.kind"))

@@ -10,9 +10,9 @@ __all__ = ["BACKEND_CAPABILITIES", "Capability"]
 class Capability(enum.StrEnum):
     """A feature that a plugin declares, or does not.
 
-    The world is closed: what a plugin declares, the conformance suite checks; what it does not declare,
-    it refuses with `UnsupportedFeatureError`. Launching contiguous tensors of static shape with scalars, on a given
-    stream, with every argument checked, is not a capability: no backend may leave it out.
+    The world is closed: what a plugin declares, the conformance suite checks; what it does not declare, core refuses
+    with `UnsupportedFeatureError` before the plugin is asked. Launching contiguous tensors of static shape with
+    scalars, on a given stream, with every argument checked, is not a capability: no backend may leave it out.
 
     `LaunchPlan.requires` holds the members that a program needs; it is computed where the plan is made
     (`trunnion.model.plan.planning`), by the rule that stands beside each member here.
@@ -41,6 +41,7 @@ class Capability(enum.StrEnum):
 
     CONSTANTS_AND_OFFSETS = "constants_and_offsets"
     """A launch is given a number or a null pointer that is the same in every call, or an address that is moved."""
+
     BUILT_STRUCTS = "built_structs"
     """A launch is given a struct that the launcher builds, of fields that are laid out as C lays them out."""
 

@@ -166,7 +166,7 @@ class KernelLaunch:
     """The launch's priority instead of its stream's; lower numbers come first."""
 
     carveout: int | None = None
-    """Per cent of the L1 cache's memory that are wanted as shared memory; -1: the driver's choice."""
+    """Per cent of the L1 cache's memory that are wanted as shared memory, 0 to 100; None: the driver chooses."""
 
     preferred_cluster: tuple[int, int, int] | None = None
     """A larger cluster that the hardware may choose; each extent is a multiple of `cluster`'s."""

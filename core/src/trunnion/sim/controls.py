@@ -166,7 +166,7 @@ class Controls:
         mode
             As for `trunnion.sim.start`.
         attributes
-            As for `trunnion.sim.start`.
+            What every device answers in place of its architecture's own values, by number.
 
         Raises
         ------
