@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from page_reading.blocks import python_blocks
 
 import trunnion
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "api.md").read_text("utf-8")
 _MODULE = re.compile(r"^\.\. automodule:: (\S+)\n   :members:(?: (.+))?$", re.MULTILINE)
 _MORE = {
     "trunnion.launcher.driver_status.status_error",
     "trunnion.codegen.python.dialect.Dialect",
     "trunnion.codegen.python.emitter.emit_launcher",
+    "trunnion.examples.example.Example",
+    "trunnion.examples.load",
+    "trunnion.launcher.l2_persisting.SetAsideWarning",
+    "trunnion.storage.refusals.NotKeptWarning",
     "trunnion.launcher.facade.DriverFacade",
     "trunnion.launcher.program.PythonProgram",
     "trunnion.image.layout.pack_parameters",
@@ -57,6 +64,26 @@ def test_what_the_package_exports_is_on_the_page(name):
 @pytest.mark.parametrize("path", sorted(_MORE))
 def test_what_bodies_and_backends_are_written_with_is_on_the_page(path):
     assert path in documented()
+
+
+def _imported() -> set[str]:
+    """Return what the blocks of all pages import from modules of `trunnion`."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
+    trees = [ast.parse(code) for path in pages for _, code in python_blocks(path.read_text("utf-8"))]
+    found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {
+        f"{node.module}.{one.name}"
+        for node in found
+        for one in node.names
+        if (node.module or "").startswith("trunnion.")
+    }
+
+
+@pytest.mark.parametrize("path", sorted(_imported()))
+def test_what_a_page_imports_is_on_the_page(path):
+    module, _, name = path.rpartition(".")
+    home = getattr(getattr(import_module(module), name), "__module__", module)
+    assert {path, f"{home}.{name}"} & documented()
 
 
 def test_every_name_on_the_page_exists():
