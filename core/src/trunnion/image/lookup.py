@@ -67,6 +67,8 @@ def find_kernel(pattern: str, kernels: Iterable[str]) -> str:
     ------
     KernelLookupError
         If no kernel matches, or several do that are equally near; all of them are named.
+    ProgramError
+        If the pattern is no text.
     """
     known = tuple(kernels)
     wanted = text(pattern)
