@@ -101,6 +101,14 @@ MISTAKES = {
         "            self.unloaded = True\n            vars(cuda).setdefault('closed', []).append(self)\n",
         ("C9",),
     ),
+    "leaves a call to the garbage collector": (
+        "            return self.launch(*self.prepared(args, out, stream, device))\n",
+        """            made = [self.prepared(args, out, stream, device)]
+            made.append(made)
+            return self.launch(*made[0])
+""",
+        ("C8",),
+    ),
     "changes the environment": (
         """ask("cuInit", 0)""",
         """ask("cuInit", 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from contextlib import ExitStack, closing, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -430,7 +430,8 @@ def _check_closed_within(harness: Harness) -> None:
 def memory_of_calls(harness: Harness, scenario: Scenario) -> None:
     """What a call allocated is free again once its caller lets go of what it returned, or of the bound call.
 
-    So is what it was given: a program that was called takes as much memory as one that was only preloaded.
+    So is what it was given: a program that was called takes as much memory as one that was only preloaded. Of a good
+    call that is so without Python's garbage collector.
     """
     artifact = harness.built(scenario.program)
     used = {calls: _bytes_in_use(harness, scenario, artifact, calls) for calls in (0, 1, 4)}
@@ -438,11 +439,31 @@ def memory_of_calls(harness: Harness, scenario: Scenario) -> None:
 
 
 def _bytes_in_use(harness: Harness, scenario: Scenario, artifact: Artifact, calls: int) -> list[int]:
-    """Return the bytes in use on each device when a program was called so often, and prepared for every device."""
-    with closing(harness.reopen(scenario.program, artifact)) as loaded:
+    """Return the bytes in use on each device when a program was called so often, and prepared for every device.
+
+    What a good call took is free at once: Python's garbage collector comes when there are many objects, not many bytes.
+    """
+    gc.collect()
+    refused = False
+    with closing(harness.reopen(scenario.program, artifact)) as loaded, _collecting_nothing():
         for _ in range(calls):
-            harness.call(loaded, scenario.call)
+            _, observed = harness.call(loaded, scenario.call)
+            refused |= observed.error is not None
+            del observed
         for device in harness.machine.alike:
             loaded.preload(device)
-        gc.collect()
+        if refused:  # an error may hold others, and they the frames from which they came
+            gc.collect()
         return [harness.simulator.memory.used(device) for device in range(harness.simulator.devices)]
+
+
+@contextmanager
+def _collecting_nothing() -> Iterator[None]:
+    """Let what refers to itself stay where it is until the block ends."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
