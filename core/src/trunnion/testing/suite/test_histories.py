@@ -25,8 +25,8 @@ from trunnion.testing.acts import ACTS, Life
 from trunnion.testing.changes import CHANGES, NUMBERS, changes_of
 from trunnion.testing.comparison import check_call, check_given
 from trunnion.testing.expected import Refused
-from trunnion.testing.faults import PlantedFault
-from trunnion.testing.history import Bench, History, Step
+from trunnion.testing.faults import PlantedFault, asked
+from trunnion.testing.history import Bench, History, Step, in_a_thread
 from trunnion.testing.interruption import InterruptedRuntime, interrupting, is_of_backend
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
@@ -310,6 +310,7 @@ def waiting_closes(harness: Harness, history: History) -> None:
         if _launch_half(life):
             _check_waits(life, launched_on(harness))
     harness.once(_check_contexts)
+    harness.once(_check_streams_out_of_reach, each_way=False)
 
 
 @contextmanager
@@ -350,6 +351,29 @@ def _check_contexts(harness: Harness) -> None:
         waited = {event.context for event in before if isinstance(event, Synchronized)}
         missed = ({primary.handle} if green else {primary.handle, made.handle}) - waited
         harness.require(not missed, f"unloaded, and did not wait in the contexts {missed}")
+
+
+_PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
+
+
+def _check_streams_out_of_reach(harness: Harness) -> None:
+    """Require that work is waited for though no handle leads to its stream: destroyed, or another thread's own."""
+    program = taking(TensorParam("a", dtype("float32"), (Const(4),)))
+    call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),))
+    simulator = harness.simulator
+    for stream, destroyed in ((simulator.new_stream(0), True), (_PER_THREAD, False)):
+        with harness.loaded(program) as loaded:
+            given = harness.given(call, stream=stream)
+            in_a_thread(partial(check_given, harness, program, given, loaded))
+            if destroyed:
+                simulator.state.remove(simulator.state.handled[stream])
+            closed = observe(harness, loaded.close)
+        before = itertools.takewhile(lambda event: not isinstance(event, LibraryUnloaded), closed.events)
+        waits = {(event.device, event.stream) for event in before if isinstance(event, Synchronized)}
+        what = "a stream that was destroyed since" if destroyed else "another thread's own stream"
+        harness.require(closed.error is None, f"launched on {what}, and closing raised {closed.error!r}")
+        told = f"closing waited for {sorted(waits, key=str)} (device, stream), expected all of device 0"
+        harness.require((0, None) in waits, f"launched on {what}, and {told}")
 
 
 def launched_on(harness: Harness) -> set[tuple[int, int]]:
@@ -479,6 +503,7 @@ def closes_during_calls(harness: Harness, example: tuple[KernelProgram, int, str
 
     So is one whose first call prepares its device; where that call loads it, too, it may find it closed instead.
     """
+    harness.once(_check_other_doors, each_way=False)
     (program, place, door), simulator, answers = example, harness.simulator, itertools.count()
 
     def behind(proceed: Callable[..., None], *arguments: Any) -> None:
@@ -510,3 +535,44 @@ def closes_during_calls(harness: Harness, example: tuple[KernelProgram, int, str
         harness.require(error is None, f"closing raised {error!r}")
         _, later = harness.call_with(loaded, bench.given())
         harness.require(isinstance(later.error, LifecycleError), f"a closed program raised {later.error!r}")
+
+
+def _check_other_doors(harness: Harness) -> None:
+    """Require the same of a program that another thread binds or preloads, behind the first answer and the last."""
+    program = taking(TensorParam("a", dtype("float32"), (Const(4),)))
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
+    artifact = harness.built(program)
+    doors: dict[str, Callable[[LoadedProgram], object]] = {
+        "bind": given.bind,
+        "preload": lambda loaded: loaded.preload(0),
+    }
+    for door, work in doors.items():
+        with closing(harness.load(artifact)) as loaded, asked(harness) as names:
+            harness.simulator.call(work, loaded)
+        for place in sorted({0, len(names) - 1}) if names else ():
+            with closing(harness.load(artifact)) as loaded:
+                _check_ends_first(harness, door, partial(work, loaded), _Closing(loaded), place)
+
+
+def _check_ends_first(
+    harness: Harness, door: str, work: Callable[[], object], other: _Closing, place: int
+) -> None:
+    """Require that a program is not closed within what is done, behind the driver's answer with that number."""
+    answers = itertools.count()
+
+    def behind(name: str, proceed: Proceed, *arguments: Any) -> None:
+        proceed(*arguments)
+        if next(answers) == place:
+            within.append(name)
+            other(None)
+
+    within: list[str] = []
+    simulator = harness.simulator
+    with simulator.intercept_every(behind), simulator.intercept("cuLibraryUnload", other.unloads):
+        done = observe(harness, work)
+        error = other.end()
+    where = f"by another thread while a {door} was behind {within}"
+    harness.require(not other.early, f"the program was closed {where}")
+    harness.require(error is None, f"closing {where} raised {error!r}")
+    whole = done.error is None or isinstance(done.error, LifecycleError)
+    harness.require(whole, f"a {door} during which its program was closed raised {done.error!r}")
