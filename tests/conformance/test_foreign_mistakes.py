@@ -97,8 +97,8 @@ MISTAKES = {
         ("C4",),
     ),
     "keeps what is closed": (
-        "            self.unloaded = True\n",
-        "            self.unloaded = True\n            vars(cuda).setdefault('closed', []).append(self)\n",
+        "            if problems:\n",
+        "            vars(cuda).setdefault('closed', []).append(self)\n            if problems:\n",
         ("C9",),
     ),
     "leaves a call to the garbage collector": (
@@ -108,6 +108,57 @@ MISTAKES = {
             return self.launch(*made[0])
 """,
         ("C8",),
+    ),
+    "unloads again where a handler closes while it closes": (
+        "            self.unloaded = True  # before it is: a handler may close again meanwhile\n",
+        "",
+        ("C1",),
+    ),
+    "unloads once for each thread that closes": (
+        """            if self.unloaded:
+                return
+            self.unloaded = True  # before it is: a handler may close again meanwhile
+""",
+        """            if self.unloaded is True or self.unloaded == threading.get_ident():
+                return
+            self.unloaded = threading.get_ident()
+            self.idle.wait(0.01)  # which lets others in
+""",
+        ("C1",),
+    ),
+    "has every device's context from the load on": (
+        "            undo.pop_all()\n",
+        """            for device in range(ask("cuDeviceGetCount")):
+                primary_context(device)
+            undo.pop_all()
+""",
+        ("C3",),
+    ),
+    "waits for every device": (
+        "        for device in self.devices:\n",
+        "        for device in range(ask('cuDeviceGetCount')):\n",
+        ("C3",),
+    ),
+    "binds beside its calls under way": (
+        """        with self.turn():
+            decided = self.prepared(args, out, stream, device)
+""",
+        """        with self.turn():
+            pass
+        decided = self.prepared(args, out, stream, device)
+""",
+        ("Y4",),
+    ),
+    "preloads beside its calls under way": (
+        """            expect_device(device)
+            self.prepare(device)
+
+""",
+        """            expect_device(device)
+        self.prepare(device)
+
+""",
+        ("Y4",),
     ),
     "changes the environment": (
         """ask("cuInit", 0)""",
@@ -148,3 +199,17 @@ def test_each_mistake_is_caught_by_its_law(harness, mistake, law, monkeypatch):
     old, new, _ = MISTAKES[mistake]
     with pytest.raises(LawViolation):
         catalogue()[law].check(Harness(spec=backend(old, new), machine=harness.machine), shrink=False)
+
+
+def test_a_close_that_waits_for_streams_by_their_handles_is_caught(harness, monkeypatch):
+    code = CODE
+    for old, new in (
+        ("self.devices.add(device)\n", "self.devices.add((device, int(stream)))\n"),
+        ("for device in self.devices:\n", "for device, stream in self.devices:\n"),
+    ):
+        assert code.count(old) == 1
+        code = code.replace(old, new)
+    monkeypatch.setattr(sys.modules[__name__], "CODE", code)
+    bad = backend('ask("cuCtxSynchronize")', 'ask("cuStreamSynchronize", stream, stream=stream)')
+    with pytest.raises(LawViolation, match="stream that was destroyed since, and closing raised"):
+        catalogue()["Y3"].check(Harness(spec=bad, machine=harness.machine), shrink=False)

@@ -46,7 +46,7 @@ from trunnion.testing.variable_contents import check_first_contents, noting_cont
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from hypothesis.strategies import SearchStrategy
 
@@ -209,7 +209,9 @@ def unloading_all(harness: Harness) -> Iterator[None]:
 
 
 @contextmanager
-def referring_to_none(harness: Harness, *, kept: int = 1) -> Iterator[None]:
+def referring_to_none(
+    harness: Harness, *, kept: int = 1, of: Collection[int] | None = None
+) -> Iterator[None]:
     """Require that the block leaves no reference to a primary context, but the one that a process may keep of each.
 
     Parameters
@@ -218,6 +220,8 @@ def referring_to_none(harness: Harness, *, kept: int = 1) -> Iterator[None]:
         The backend.
     kept
         How many it may leave for each device: 0 where the process has its own already.
+    of
+        The devices for which it may leave any; None: all.
 
     Raises
     ------
@@ -227,7 +231,10 @@ def referring_to_none(harness: Harness, *, kept: int = 1) -> Iterator[None]:
     before = _references(harness)
     yield
     left = [now - then for now, then in zip(_references(harness), before, strict=True)]
-    harness.require(max(left) <= kept, f"closed, programs left {left} references to the devices' contexts")
+    most = [kept if of is None or device in of else 0 for device in range(len(left))]
+    few = all(one <= limit for one, limit in zip(left, most, strict=True))
+    told = f"closed, programs left {left} references to the devices' contexts, expected {most} at the most"
+    harness.require(few, told)
 
 
 def _references(harness: Harness) -> list[int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Any
+from itertools import count, product
+from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import FunctionAttribute
-from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
+from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded, Synchronized
 from trunnion.testing.comparison import check_call, check_expected, check_refused, symbols_of
 from trunnion.testing.expected import Expected, Refused, TensorFacts
 from trunnion.testing.forked import CAN_FORK, told_by_a_child
@@ -37,6 +38,7 @@ from trunnion.testing.ways import CALLS, LOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import Future
 
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
@@ -81,6 +83,7 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     harness.require(not told and not harness.observed_launches(), told)
     harness.once(_check_handles_again)
     harness.once(_check_asked_again, each_way=False)
+    harness.once(_check_closed_at_once, each_way=False)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_closed_first)
 
@@ -156,6 +159,58 @@ def _check_closed_first(harness: Harness) -> None:
         harness.require(not told, f"a closed program, called with {told}")
 
 
+def _check_closed_at_once(harness: Harness) -> None:
+    """Require that a program unloads once that is closed while it closes: by a handler, or by another thread."""
+    program = taking(TensorParam("a", dtype("float32"), (Const(4),)))
+    call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),))
+    artifact = harness.built(program)
+    for name, behind, elsewhere in product(("cuCtxSynchronize", "cuLibraryUnload"), *((False, True),) * 2):
+        with closing(harness.reopen(program, artifact)) as loaded, ThreadPoolExecutor(1) as thread:
+            harness.call(loaded, call)
+            other = _ClosingAgain(loaded, thread if elsewhere else None, behind=behind)
+            with harness.simulator.intercept(name, other):
+                closed = observe(harness, loaded.close)
+                others = [one.exception() for one in other.closed]
+            events = harness.sabotage.trace(harness.machine.trace)
+        count_of = sum(isinstance(event, LibraryUnloaded) for event in events)
+        where = (
+            f"{'behind' if behind else 'before'} {name}, in {'another' if elsewhere else 'the same'} thread"
+        )
+        errors = [one for one in (closed.error, *others) if one is not None]
+        told = f"unloaded {count_of} times, expected once; raised {errors}, expected nothing"
+        harness.require(count_of == 1 and not errors, f"closed {where}, while it was closed: {told}")
+
+
+class _ClosingAgain:
+    """A close that begins once in the midst of another one: in its thread, or in another, which gets a moment."""
+
+    def __init__(self, loaded: LoadedProgram, thread: ThreadPoolExecutor | None, *, behind: bool) -> None:
+        self._loaded, self._thread, self._behind = loaded, thread, behind
+        self._tried = count()
+        self.closed: list[Future[None]] = []
+
+    def __call__(self, proceed: Callable[..., None], *arguments: Any) -> None:
+        """Stand between closing and the driver."""
+        if self._behind:
+            proceed(*arguments)
+        if not next(self._tried):
+            self._close()
+        if not self._behind:
+            proceed(*arguments)
+
+    def _close(self) -> None:
+        if self._thread is not None:
+            self.closed.append(self._thread.submit(self._loaded.close))
+            wait(self.closed, timeout=_MOMENT)
+            return
+        with suppress(LifecycleError):
+            self._loaded.close()
+
+
+_MOMENT: Final = 0.05
+"""Seconds in which another thread, if it does not wait, has closed a program."""
+
+
 def _images(harness: Harness) -> set[int]:
     return {event.library for event in harness.simulator.trace if isinstance(event, LibraryLoaded)}
 
@@ -188,6 +243,9 @@ def independent_programs(harness: Harness, scenario: Scenario) -> None:
 
     Closing one leaves the other as it was. A reference may be kept for each device and process; none for each program.
     """
+    harness.once(
+        _check_other_devices, each_way=False
+    )  # first: what a process keeps of a device it takes once
     for device in harness.machine.alike:
         harness.machine.empty(1, device)  # the tensor library takes a reference at its first use of a device
     artifact = harness.build(scenario.program)
@@ -221,6 +279,24 @@ def _check_of_one_name(harness: Harness) -> None:
         with harness.loaded(first) as again:
             for scenario, loaded in zip(scenarios_of, (again, other), strict=True):
                 check_call(harness, scenario, loaded, first=False)
+
+
+def _check_other_devices(harness: Harness) -> None:
+    """Require that a program on one device neither refers to another one's primary context nor waits for it."""
+    program = taking(TensorParam("a", dtype("float32"), (Const(4),)))
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
+    artifact = harness.built(program)
+    loaded: list[LoadedProgram] = []
+    with referring_to_none(harness, of=(0,)):
+        steps = (
+            observe(harness, lambda: loaded.append(harness.load(artifact))),
+            observe(harness, lambda: given.launch(loaded[0])),
+            observe(harness, loaded[0].close),
+        )
+    errors = [one.error for one in steps if one.error is not None]
+    harness.require(not errors, f"a good program raised {errors}")
+    waits = {event.device for one in steps for event in one.events if isinstance(event, Synchronized)}
+    harness.require(waits <= {0}, f"a program that launched on device 0 waited for devices {sorted(waits)}")
 
 
 def _close_within(harness: Harness, scenario: Scenario, first: LoadedProgram, second: LoadedProgram) -> None:
