@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from trunnion.testing.harness import Harness
-from trunnion.testing.laws import LawViolation, catalogue
+from trunnion.testing.laws import LawViolation, catalogue, passing_over_what_is_there
+from trunnion.testing.suite import test_host_memory
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "from-nothing-to-green.md").read_text("utf-8")
 CODE = "\n\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
@@ -213,3 +214,46 @@ def test_a_close_that_waits_for_streams_by_their_handles_is_caught(harness, monk
     bad = backend('ask("cuCtxSynchronize")', 'ask("cuStreamSynchronize", stream, stream=stream)')
     with pytest.raises(LawViolation, match="stream that was destroyed since, and closing raised"):
         catalogue()["Y3"].check(Harness(spec=bad, machine=harness.machine), shrink=False)
+
+
+KEPT = {
+    "with new numbers": (
+        "numbers = {slot.index: number(args[slot.position], slot, runtime) for slot in plan.scalars}\n",
+        "tuple(numbers.values())",
+    ),
+    "on new streams": ("            stream = self.usable(stream, device)\n", "int(stream)"),
+    "into new destinations": (
+        "            check_apart([(slot, tensors[slot.index]) for slot in self.outputs], self.outputs)\n",
+        "tuple(tensor.data_ptr() for tensor in out)",
+    ),
+    "from new threads": ("            stream = self.usable(stream, device)\n", "threading.get_native_id()"),
+}
+"""What is kept of each call, by the words of C9 for those of which that has no end; and behind which line."""
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_what_is_kept_without_a_bound_is_caught_by_c9(harness, kind):
+    line, key = KEPT[kind]
+    indent = " " * (len(line) - len(line.lstrip())) or " " * 8
+    bad = backend(line, f"{line}{indent}vars(cuda).setdefault('kept', {{}}).setdefault({key}, [])\n")
+    under = Harness(spec=bad, machine=harness.machine).under("C9")
+    with under.loaded(test_host_memory._program(under)) as loaded, passing_over_what_is_there():
+        (calls,) = (calls for said, calls in test_host_memory._series(under, loaded) if kind in said)
+        with pytest.raises(LawViolation, match=kind):
+            test_host_memory._check_grown(under, kind, calls, test_host_memory._LEAST_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "told"),
+    [
+        ("tempfile.mkdtemp()", "left 112 temporary files, 0 open ones"),
+        ("os.open(os.devnull, os.O_RDONLY)", "left 0 temporary files, 112 open ones"),
+    ],
+)
+def test_files_that_loads_leave_are_caught_by_c9(harness, leaves, told):
+    bad = backend(
+        '        ask("cuInit", 0)\n', f'        ask("cuInit", 0)\n        import tempfile; {leaves}\n'
+    )
+    under = Harness(spec=bad, machine=harness.machine).under("C9")
+    with pytest.raises(LawViolation, match=told), passing_over_what_is_there():
+        test_host_memory._check_loads(under, test_host_memory._program(under))

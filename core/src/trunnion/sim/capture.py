@@ -48,6 +48,10 @@ class Captures:
         self._modes[thread] = mode
         return before
 
+    def end_thread(self, thread: int) -> None:
+        """Forget a thread's mode: the thread ends."""
+        self._modes.pop(thread, None)
+
     def mode_of(self, thread: int) -> CaptureMode:
         """Return a thread's mode."""
         return self._modes.get(thread, CaptureMode.GLOBAL)

@@ -237,6 +237,14 @@ class DriverState:
         """Return the calling thread's context stack, the current one last."""
         return self._stacks.setdefault(self.thread(), [])
 
+    def end_thread(self) -> None:
+        """Forget the calling thread, which ends: its contexts, its current streams and its capture mode."""
+        thread = self.thread()
+        self._stacks.pop(thread, None)
+        for key in [key for key in self._streams.copy() if key[0] == thread]:
+            del self._streams[key]
+        self.captures.end_thread(thread)
+
     def current(self) -> Context:
         """Return the calling thread's current context.
 

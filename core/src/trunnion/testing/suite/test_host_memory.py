@@ -6,8 +6,10 @@ import ctypes
 import functools
 import gc
 import sys
+import tempfile
 import warnings
-from contextlib import closing
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
@@ -17,9 +19,10 @@ from trunnion.errors import ArgumentError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
+from trunnion.testing.history import in_a_thread
 from trunnion.testing.laws import law, passing_over_what_is_there
 from trunnion.testing.strategies import TensorSpec
 from trunnion.testing.strategies.programs import CODE
@@ -36,6 +39,9 @@ __all__: list[str] = []
 
 _EXTENT: Final = 1000
 """Elements of most tensors: a number that Python makes anew each time."""
+
+_NUMBER: Final = 1000
+"""The number of most calls; those after it Python makes anew each time, too."""
 
 _ADDRESSES: Final = 1024 + 64
 """Calls that are counted, at new addresses: more than those of which a launcher may keep something."""
@@ -105,16 +111,45 @@ def _in_use() -> tuple[int, int]:
 def host_memory_of_calls(harness: Harness, _: None) -> None:
     """Calls take no more of the host's memory the more there are, at new addresses, of new extents or refused.
 
-    Of what a launcher keeps there is a most, which the first calls of each kind reach. A program that is closed leaves
-    nothing.
+    So it is with new numbers, on new streams, into new destinations and from new threads. Of what a launcher keeps
+    there is a most, which the first calls of each kind reach. A program that is closed leaves nothing, neither a
+    temporary file nor an open one.
     """
     program = _program(harness)
     with harness.loaded(program) as loaded, passing_over_what_is_there():
         for kind, calls in _series(harness, loaded):
             _check_grown(harness, kind, calls, _LEAST_BYTES)
-        _check_grown(
-            harness, "of a program that is loaded and closed", _loads(harness, program), _LEAST_OF_LOADS
-        )
+        _check_loads(harness, program)
+
+
+def _check_loads(harness: Harness, program: KernelProgram) -> None:
+    """Require that programs that are loaded and closed leave nothing, neither in memory nor of files."""
+    loads = _loads(harness, program)
+    with _own_temporary_files() as folder:
+        loads[0]()  # a process may keep one thing for all its programs
+        before = _files(folder)
+        _check_grown(harness, "of a program that is loaded and closed", loads, _LEAST_OF_LOADS)
+        left = [now - then for now, then in zip(_files(folder), before, strict=True)]
+    told = f"{len(loads)} programs that were loaded and closed left {left[0]} temporary files, {left[1]} open ones"
+    harness.require(max(left) < len(loads) * _LEAST_OBJECTS, told)
+
+
+@contextmanager
+def _own_temporary_files() -> Iterator[Path]:
+    """Have the block's temporary files made in a folder of their own."""
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
+        tempfile.tempdir = folder
+        try:
+            yield Path(folder)
+        finally:
+            tempfile.tempdir = before
+
+
+def _files(folder: Path) -> tuple[int, int]:
+    """Return how many files lie in a folder, and how many the process has open: none, where no one says."""
+    opened = Path("/proc/self/fd")
+    return len(list(folder.iterdir())), len(list(opened.iterdir())) if opened.exists() else 0
 
 
 def _check_grown(harness: Harness, kind: str, calls: Sequence[Callable[[], object]], bytes_each: int) -> None:
@@ -153,13 +188,14 @@ def _program(harness: Harness) -> KernelProgram:
     n: Expr = Symbol("n") if Capability.DYNAMIC_SHAPES in harness.capabilities else Const(_EXTENT)
     tensors = tuple(TensorParam(name, dtype("float32"), (n,), alignment=16) for name in "ab")
     output = TensorParam("c", dtype("float32"), (n,), access="write")
-    args: list[Argument] = [*tensors, output]
+    number = ScalarParam("s", dtype("int32"))
+    args: list[Argument] = [*tensors, output, number]
     if Capability.TMA_TILED in harness.capabilities:
         args.append(tensors[0].tiled((16,)))
     if Capability.WORKSPACE in harness.capabilities:
         args.append(Workspace("w", dtype("uint8"), (n,)))
     launch = KernelLaunch("k", tuple(args), (one, one, one), (one, one, one))
-    return KernelProgram("p", Signature(tensors, (output,)), (CODE,), (launch,))
+    return KernelProgram("p", Signature((*tensors, number), (output,)), (CODE,), (launch,))
 
 
 def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequence[Callable[[], object]]]]:
@@ -170,18 +206,51 @@ def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequ
     (whole,) = harness.arguments((TensorSpec(dtype="float32", shape=(extent,), strides=(1,)),))
     first, other = whole[:_EXTENT], whole[_EXTENT : 2 * _EXTENT]
     for word, make in _MAKING.items():
-        alike = functools.partial(make, Arguments(args=[first, other]), loaded)
+        alike = functools.partial(make, Arguments(args=[first, other, _NUMBER]), loaded)
         yield f"alike, by {word}", [alike] * times
     starts = range(0, step * addresses, step)
     elsewhere = [whole[start : start + _EXTENT] for start in starts]
-    yield "at new addresses", [functools.partial(entry, one, other) for one in elsewhere]
+    # A number decides no more than what is passed: the same calls have new ones.
+    yield (
+        "at new addresses, with new numbers",
+        [functools.partial(entry, one, other, _NUMBER + place) for place, one in enumerate(elsewhere)],
+    )
+    (room,) = harness.arguments((TensorSpec(dtype="float32", shape=(extent,), strides=(1,)),))
+    yield (
+        "on new streams, into new destinations",
+        [
+            functools.partial(
+                entry,
+                first,
+                other,
+                _NUMBER,
+                stream=harness.simulator.new_stream(0),
+                out=room[start : start + _EXTENT],
+            )
+            for start in starts
+        ],
+    )
+    alike = functools.partial(_in_a_new_thread, harness, functools.partial(entry, first, other, _NUMBER))
+    yield "from new threads", [alike] * times
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         extents = range(_EXTENT + 1, _EXTENT + 1 + layouts)
         longer = [(whole[:extent], whole[_EXTENT : _EXTENT + extent]) for extent in extents]
-        yield "of new extents", [functools.partial(entry, *pair) for pair in longer]
+        yield "of new extents", [functools.partial(entry, *pair, _NUMBER) for pair in longer]
     for word, wrong in _wrong(first, whole).items():
         refused = functools.partial(_refused, harness, entry, *wrong)
         yield f"refused for {word}", [refused] * times
+
+
+def _in_a_new_thread(harness: Harness, call: Callable[[], object]) -> None:
+    """Make a call in a thread that ends with it; what the simulated driver keeps of that thread goes, too."""
+
+    def make() -> None:
+        try:
+            harness.machine.call(call)
+        finally:
+            harness.simulator.state.end_thread()
+
+    in_a_thread(make)
 
 
 def _loads(harness: Harness, program: KernelProgram) -> Sequence[Callable[[], object]]:
@@ -191,7 +260,7 @@ def _loads(harness: Harness, program: KernelProgram) -> Sequence[Callable[[], ob
 
     def load() -> None:
         with closing(harness.reopen(program, artifact)) as loaded:
-            loaded.entry(*given)
+            loaded.entry(*given, _NUMBER)
 
     return [load] * int(_IN_ALL * _LOADS)
 
@@ -212,10 +281,10 @@ def _wrong(first: Any, whole: Any) -> Mapping[str, tuple[Any, ...]]:
     """Return arguments of calls that are refused, by what is wrong."""
     shorter, moved = whole[: _EXTENT - 1], whole[1 : 1 + _EXTENT]
     return {
-        "an element type": (first, first.view(TensorSpec(dtype="int32", shape=(), strides=()).kind)),
-        "an extent": (first, shorter),
-        "an address": (first, moved),
-        "no tensor": (first, None),
+        "an element type": (first, first.view(TensorSpec(dtype="int32", shape=(), strides=()).kind), _NUMBER),
+        "an extent": (first, shorter, _NUMBER),
+        "an address": (first, moved, _NUMBER),
+        "no tensor": (first, None, _NUMBER),
     }
 
 
