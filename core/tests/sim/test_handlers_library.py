@@ -235,6 +235,21 @@ def test_ptx_that_is_newer_than_the_driver_is_refused(library, simulator):
         assert library("cuLibraryLoadData", *arguments) is Status.SUCCESS
 
 
+@pytest.mark.parametrize(
+    ("behind", "status"),
+    [
+        (b"\x11", Status.INVALID_PTX),
+        (b"\xc3\xa9", Status.INVALID_PTX),
+        (b"\xfe\xab", Status.INVALID_PTX),
+        (b"// \xc3\xa9\n\t\r\n", Status.SUCCESS),
+    ],
+)
+def test_ptx_is_text(library, behind, status):
+    out = ctypes.c_void_p()
+    image = library.image(ptx("sm_80").rstrip(b"\0") + behind + b"\0")
+    assert library("cuLibraryLoadData", ctypes.byref(out), image, None, None, 0, None, None, 0) is status
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_both_kinds_of_parameter_tables_are_followed(library, simulator, wide):
     parameters = pack_parameters(((4, 4), (200, 8), (8, 8)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 import struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,10 @@ _NO_BITS: Final = 8  # SHT_NOBITS: a section without bytes in the file
 _ELF64: Final = b"\x7fELF\x02\x01"
 _FAT_BINARY: Final = (b"\x50\xed\x55\xba", b"\xb1\x43\x62\x46")
 _PTX: Final = (b".v", b".t", b"//", b"/*")  # .version, .target and comments
+_NO_TEXT: Final = re.compile(
+    rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|\Z)|(?P<bad>[^\t-\r -~])', re.DOTALL
+)
+"""Finds strings, comments, and between them bytes that no text has."""
 _UNKNOWN_CUDA: Final = (
     100,
     0,
@@ -113,6 +118,10 @@ def _assemble(call: Call, text: bytes) -> PtxInfo:
         info = read_ptx(text, call.state.devices[0].arch.name)
     except CorruptArtifactError as error:
         raise Refusal(Status.INVALID_PTX, str(error)) from error
+    bad = next((found for found in _NO_TEXT.finditer(text) if found["bad"]), None)
+    if bad is not None:
+        reason = f"PTX has byte {bad[0].hex()} at {bad.start()}, which is no text: is its final NUL missing?"
+        raise Refusal(Status.INVALID_PTX, reason)
     major, minor = least_cuda(info.version) or _UNKNOWN_CUDA
     if 1000 * major + 10 * minor > call.state.driver_version:
         reason = f"PTX {info.version} is newer than a driver of CUDA {call.state.driver_version}"
