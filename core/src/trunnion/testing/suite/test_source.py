@@ -6,21 +6,28 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.messages import shorten
 from trunnion.model.capability import Capability
+from trunnion.model.dtypes import dtype
+from trunnion.model.params import ScalarParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.laws import law
 from trunnion.testing.reference_needs import needs_of
 from trunnion.testing.renaming import LANGUAGES, blank_literals, renamed
 from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs
+from trunnion.testing.strategies.programs import taking
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+    from trunnion.model.plan import LaunchPlan
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -42,13 +49,55 @@ def _declared(harness: Harness) -> SearchStrategy[KernelProgram]:
 
 @law("S1", given=_declared, tier="any", cost="pure")
 def equal_plans(harness: Harness, program: KernelProgram) -> None:
-    """Equal plans give byte-identical source, and a program that went through JSON gives an equal plan."""
+    """Equal plans give byte-identical source, and a program that went through JSON gives an equal plan.
+
+    So they do where another thread writes the source of another plan at the same time.
+    """
+    harness.once(_check_at_once, each_way=False)
     again = KernelProgram.from_json(program.to_json())
     harness.require(again == program, "the program that came back from JSON differs")
     harness.require(again.plan().hash == program.plan().hash, "its plan has another hash")
     first, second = harness.source(program), harness.source(again)
     harness.require(first.text == second.text, "two sources of equal plans differ")
     harness.require(first.text.endswith("\n"), "the source does not end in a newline")
+
+
+_SECONDS = 0.2
+"""How long each of two threads writes its source: Python goes from one to the other hundreds of times in it."""
+
+
+def _check_at_once(harness: Harness) -> None:
+    """Require that two threads which write unlike sources at once write what each writes alone."""
+    numbers = [ScalarParam(name, dtype("int32")) for name in "abc"]
+    given = [taking(*numbers).plan(), taking(*numbers[1:]).plan()]
+    wrapper = harness.sabotage.wrapper(harness.wrapper)
+    alone = [wrapper.wrap(plan, harness.machine.kind).text for plan in given]
+    start = threading.Barrier(len(given))
+
+    def written(plan: LaunchPlan) -> set[str]:
+        texts = set()
+        start.wait()
+        end = time.monotonic() + _SECONDS
+        try:
+            while time.monotonic() < end:
+                texts.add(wrapper.wrap(plan, harness.machine.kind).text)
+        except Exception as error:  # noqa: BLE001 - one thread may find what the other one has taken away
+            texts.add(f"{type(error).__name__}: {error}")
+        return texts
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(given)) as threads:
+            found = list(threads.map(written, given))
+    finally:
+        sys.setswitchinterval(before)
+    for text, texts in zip(alone, found, strict=True):
+        others = sorted(texts - {text})
+        told = (
+            f"while another thread writes another source, {shorten(others[0])} is written" if others else ""
+        )
+        harness.require(not others, f"{told}, expected {shorten(text)}, as alone")
 
 
 @law("S2", given=_declared, tier="any", cost="toolchain")
