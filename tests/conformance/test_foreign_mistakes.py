@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 import sys
 import types
@@ -167,6 +168,40 @@ MISTAKES = {
         os.environ["BARE"] += "." """,
         ("N3",),
     ),
+    **{
+        f"loading {what}": ("""ask("cuInit", 0)""", f"""ask("cuInit", 0)\n        {line}""", ("N3",))
+        for what, line in {
+            "seeds random numbers": "__import__('random').seed(0)",
+            "changes the root logger": "__import__('logging').root.setLevel(1 + __import__('logging').root.level)",
+            "adds a place of modules": "sys.path.append('/nowhere')",
+            "hides all warnings": "__import__('warnings').simplefilter('ignore')",
+            "is deprecated": "__import__('warnings').warn('bare', DeprecationWarning, stacklevel=1)",
+        }.items()
+    },
+    **{
+        f"calls tell of themselves by {how.partition('(')[0]}": (
+            "            return self.launch(*self.prepared(",
+            f"            {how}\n            return self.launch(*self.prepared(",
+            ("N3",),
+        )
+        for how in ("print('launching')", "os.write(2, b'launching')")
+    },
+    "one buffer for the texts of all threads": (
+        """text = f"PLAN = {plan.hash!r}\\n"
+""",
+        """lines = globals().setdefault("LINES", [])
+        lines.clear()
+        for letter in f"PLAN = {plan.hash!r}\\n":
+            lines.append(letter)
+        text = "".join(lines)
+""",
+        ("S1",),
+    ),
+    "PTX without its final NUL": (
+        """ask("cuLibraryLoadData", image,""",
+        """ask("cuLibraryLoadData", image.replace(b"\\0", b"\\x11\\0") if image[:2] == b".v" else image,""",
+        ("Z1",),
+    ),
 }
 
 
@@ -197,6 +232,8 @@ def test_without_a_mistake_it_holds(harness, law):
 )
 def test_each_mistake_is_caught_by_its_law(harness, mistake, law, monkeypatch):
     monkeypatch.setenv("BARE", "")
+    monkeypatch.setattr(logging.root, "level", logging.root.level)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     old, new, _ = MISTAKES[mistake]
     with pytest.raises(LawViolation):
         catalogue()[law].check(Harness(spec=backend(old, new), machine=harness.machine), shrink=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +28,7 @@ from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, asked, reports
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.machine import ARCHITECTURES
 from trunnion.testing.observed import is_work, observe
-from trunnion.testing.process_state import leaving_process
+from trunnion.testing.process_state import keeping_silent, leaving_process
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, scenarios
@@ -234,7 +234,8 @@ def every_device(harness: Harness, example: tuple[Scenario, int | None, CaptureM
     """A program launches on each device, the null stream too, and leaves the thread's contexts and capture mode alone.
 
     So it does whatever context is current, and whatever mode: other code of the thread relies on both. It relies on the
-    tensor library's current device and streams as well, and on what a process has once: its environment, its handlers.
+    tensor library's current device and streams as well, and on what a process has once: its environment, its handlers,
+    its random numbers. Loading and calling warn of nothing, and write nothing to the standard output and error.
     """
     (scenario, handle, mode), simulator = example, harness.simulator
     with (
@@ -266,10 +267,11 @@ def every_device(harness: Harness, example: tuple[Scenario, int | None, CaptureM
 
 
 def _check_current_device(harness: Harness) -> None:
-    """Require that a device of no number is the thread's current one, where no tensor tells one."""
+    """Require that a device of no number is the thread's current one, where no tensor tells one, and no word of it."""
     number = ScalarParam("n", dtype("int32"))
     program = taking(number)
-    with harness.loaded(program) as loaded:
+    artifact = harness.built(program)
+    with keeping_silent(harness), closing(harness.reopen(program, artifact)) as loaded:
         for device in (1, 0, 1):
             with harness.simulator.current(device):
                 observed = observe(harness, partial(loaded.entry, 7, device=harness.machine.kind))
