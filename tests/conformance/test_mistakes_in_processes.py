@@ -1,6 +1,6 @@
 """Mistakes that only another process shows: of the manual's small backend, which the processes find by its entry point.
 
-Each is caught by a law that starts processes of its own, B4 or Z4.
+Each is caught by a law that starts processes of its own, B4 or Z4, or by B2, which asks one process twice.
 """
 
 from __future__ import annotations
@@ -69,12 +69,54 @@ MISTAKES = {
     ),
     **{
         f"keeps {what}": (
-            ((BUILDS, BUILDS + f"\n        files['place'] = {what}.encode()"),),
-            "import tempfile",
+            ((BUILDS, BUILDS + f"\n        files['place'] = str({what}).encode()"),),
+            "import datetime, getpass, socket, tempfile, time",
             "B4",
             r"other bytes were built: \['', 'place'\]",
         )
-        for what in ("os.getcwd()", "tempfile.gettempdir()", "os.environ.get('XDG_CACHE_HOME', 'none')")
+        for what in (
+            *("os.getcwd()", "tempfile.gettempdir()", "os.environ.get('XDG_CACHE_HOME', 'none')"),
+            *("time.strftime('%Y-%m-%d')", "datetime.datetime.now().date()"),
+            *("getpass.getuser()", "socket.gethostname()", "os.cpu_count()"),
+            "os.environ.get('LC_ALL')",
+        )
+    },
+    "a fingerprint of the day": (
+        (('return f"bare 1, cuda', 'return f"bare 1 {time.time() // 86400}, cuda'),),
+        "import time",
+        "B4",
+        r"other bytes were built: \[\"the adapter's fingerprint\(\)\"\]",
+    ),
+    "a fingerprint of the adapter itself": (
+        (('return f"bare 1, cuda', 'return f"bare 1 {id(self)}, cuda'),),
+        "",
+        "B2",
+        r"the adapter's fingerprint\(\) is 'bare 1 \d+, cuda-bindings [\d.]+', and of a second one 'bare 1",
+    ),
+    **{
+        f"being imported changes {what}": ((), line, "B4", f"importing changes for the whole process: {what}")
+        for what, line in {
+            "BARE in the environment": "os.environ['BARE'] = 'EAGER'",
+            "the filters of all warnings": "import warnings; warnings.filterwarnings('ignore')",
+            "the places of modules": "sys.path.append('/tmp')",
+            "the random numbers": "import random; random.seed(0)",
+            "the root logger's level": "import logging; logging.root.setLevel(logging.ERROR)",
+            "the root logger's handlers": "import logging; logging.root.addHandler(logging.NullHandler())",
+        }.items()
+    },
+    "being imported imports torch": ((), "import torch", "B4", "wrapper's module, imports torch"),
+    **{
+        f"a probe that {what}": (
+            (("            load_adapter=", "            probe=probe,\n            load_adapter="),),
+            (f"def probe():\n    {does}\n    return Availability(True, '')\n"
+            "from trunnion.contract.spec import Availability"),
+            "B4",
+            told,
+        )
+        for what, does, told in (
+            ("asks the driver", "os.path.exists('/tmp') and said('cuInit', 0)", r"probe\(\) asked the driver: cuInit"),
+            ("raises", "open('/nowhere') if os.environ.get('USER') == 'somebody' else 0", r"probe\(\) raised FileNotFound"),
+        )
     },
 }  # fmt: skip
 
@@ -103,7 +145,7 @@ def installed(harness, tmp_path, monkeypatch):
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("law", ["B4", "Z4"])
+@pytest.mark.parametrize("law", ["B2", "B4", "Z4"])
 def test_without_a_mistake_it_holds(installed, law):
     catalogue()[law].check(installed(), shrink=False)
 
@@ -113,6 +155,9 @@ def test_without_a_mistake_it_holds(installed, law):
 def test_each_mistake_is_caught_by_its_law(installed, mistake, monkeypatch):
     pieces, more, law, told = MISTAKES[mistake]
     monkeypatch.setattr(lone_device, "_END", 3.0)
+    monkeypatch.setenv(
+        "BARE", ""
+    )  # what the mistake sets it to, this process has too, until the test has ended
     bad = installed(pieces, more)
     # Z4 is asked once: a search would try its example again.
     once = functools.partial(catalogue()[law].body, bad.under(law), 12000)

@@ -38,7 +38,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, check_expected
-from trunnion.testing.driverless import built_without_a_driver, files_of
+from trunnion.testing.driverless import built_without_a_driver, files_of, versions_of
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import asked
 from trunnion.testing.laws import ONE_WAY, law
@@ -268,6 +268,7 @@ def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
     harness.once(_check_open_to_all)
     artifact = harness.build(scenario.program)
     _check_unchangeable(harness, artifact)
+    harness.once(_check_versions)
     other = harness.build(scenario.program)
     harness.require(other.digest == artifact.digest, f"two builds differ: {_difference(other, artifact)}")
     with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
@@ -291,6 +292,19 @@ def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
     except ArtifactError:
         return
     harness.violation("took up an artifact that another version built")
+
+
+def _check_versions(harness: Harness) -> None:
+    """Require that what goes into a cache's keys is the same of each wrapper and adapter of a backend."""
+    wrappers, adapters = (
+        (harness.wrapper, harness.wrapper),
+        (harness.adapter, harness.adapter),
+    )  # all at once
+    told, again = map(versions_of, wrappers, adapters)
+    for what, one in told.items():
+        harness.require(
+            again[what] == one, f"{what} is {shorten(one)}, and of a second one {shorten(again[what])}"
+        )
 
 
 def _difference(other: Artifact, artifact: Artifact) -> str:
@@ -604,15 +618,23 @@ def _added(saved: Path, names: list[str], place: int) -> None:
 def built_without_driver(harness: Harness, program: KernelProgram) -> None:
     """Building asks no driver anything, and where none can be loaded it makes the very same bytes.
 
-    So it does in another working folder, with other folders for temporary files and for caches.
+    So it does in another working folder, with other folders for temporary files and for caches, on another day, for
+    another user, on a machine of another name with more processors: what goes into a cache's keys is the same there.
+    Being imported changes nothing for the whole process, and nothing imports torch before the adapter is asked for.
+    `probe` raises nothing, and asks no driver anything.
     """
     with asked(harness) as calls:
         here = files_of(harness.build(program))
     harness.require(not calls, f"the build asked the driver: {', '.join(calls)}")
+    with asked(harness) as calls:
+        harness.spec.probe()
+    harness.require(not calls, f"probe() asked the driver: {', '.join(calls)}")
+    here |= versions_of(harness.wrapper, harness.adapter)
     there = built_without_a_driver(harness.name, program)
     if isinstance(there, str):
-        harness.violation(f"where no driver can be loaded nothing was built: {there}")
+        harness.violation(there)
     unlike = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
     harness.require(
-        not unlike, f"in another folder, where no driver can be loaded, other bytes were built: {unlike}"
+        not unlike,
+        f"on another day, for another user, in another folder of another machine, other bytes were built: {unlike}",
     )
