@@ -220,3 +220,35 @@ def test_cuda_without_a_number_is_the_current_contexts_device(simulator, library
 def test_only_a_tensor_can_be_placed(simulator, host):
     with pytest.raises(ArgumentTypeError, match=r"argument 'host': got .*, expected a torch\.Tensor"):
         simulator.tensor(host)
+
+
+@pytest.mark.parametrize(
+    ("use", "noted"),
+    [
+        (lambda t: t.ne(t).any(), 2),
+        (lambda t: t.add_(1), 1),
+        (lambda t: t.__setitem__(0, 1), 1),
+        (lambda t: t.sum().item(), 2),
+        (lambda t: f"{t}", 1),
+        (repr, 1),
+        (lambda t: t.tolist(), 1),
+        (lambda t: t.cpu(), 1),
+        (lambda t: t.T.contiguous(), 1),
+        (lambda t: t.T, 0),
+        (lambda t: t.contiguous(), 0),
+        (lambda t: t[1:].view(-1).detach(), 0),
+        (lambda t: t.new_empty(3), 0),
+        (lambda t: (t.shape, t.device, t.requires_grad, t.is_sparse, t.nbytes, len(t), t.data_ptr()), 0),
+        (lambda t: t.to("cuda:1"), 0),
+        (lambda t: t[:0].view(-1), 0),
+    ],
+)
+def test_what_reads_or_writes_elements_is_noted(use, noted, simulator):
+    tensor = torch.ones(4, 3, device="cuda:1")
+    simulator.clear_trace()
+    use(tensor)
+    operations = simulator.state.operations
+    assert (len(operations) >= noted) if noted else not operations, operations
+    assert not simulator.trace
+    simulator.clear_trace()
+    assert not operations

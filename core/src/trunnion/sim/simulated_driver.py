@@ -105,6 +105,7 @@ class SimulatedDriver(Controls):
     def clear_trace(self) -> None:
         """Forget the trace."""
         self._state.trace.clear()
+        self._state.operations.clear()
 
     def register_body(self, symbol_name: str, body: KernelBody) -> None:
         """Run a Python function whenever a kernel is launched.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from trunnion.sim.capture import Captures
@@ -36,6 +37,8 @@ __all__ = ["DriverState"]
 
 _FIRST_HANDLE: Final = 0x51_0000_0000_0000  # above every user-space address: no handle can pass for memory
 _HANDLE_STEP: Final = 0x100
+
+_MOST_OPERATIONS: Final = 16  # who computes much on simulated tensors forgets no trace in between
 
 Handled: TypeAlias = Context | Stream | Event | Library | Kernel | Function | Graph | GraphNode | GraphExec
 """Everything that a handle can stand for."""
@@ -73,6 +76,8 @@ class DriverState:
         self._initialized_in = 0
         self.thread = thread
         self.trace = Trace()
+        self.operations: deque[str] = deque(maxlen=_MOST_OPERATIONS)
+        """What the tensor library did last with the elements of a device's tensors: on a GPU kernels, copies, waits."""
         self.memory = DeviceMemory()
         self.bodies: dict[str, KernelBody] = {}
         self.run_bodies: set[str] = set()

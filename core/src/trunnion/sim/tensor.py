@@ -117,6 +117,7 @@ class SimTensor(torch.Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # untyped in torch
         """Return the host tensor's text with the device in it, as torch prints a CUDA tensor."""
+        _simulator().state.operations.append("__repr__")  # it copies the elements, and waits
         text = repr(_plain(self)) if tensor_contents is None else tensor_contents
         return f"{text[:-1]}, device='{self.device}')"
 
@@ -366,6 +367,18 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(item)
 
 
+def _version(args: tuple[Any, ...]) -> int:
+    """Return how often the memory of an operation's first tensor was written to; 0 where torch does not count."""
+    counted = args and isinstance(args[0], torch.Tensor) and not args[0].is_inference()
+    return args[0]._version if counted else 0  # noqa: SLF001 - torch's name for it
+
+
+def _is_new(simulator: SimulatedDriver, args: tuple[Any, ...], result: Any) -> bool:
+    """Whether an operation returned a tensor that is no view of a device's memory, so that a GPU had to compute it."""
+    given = args[0] if args else None
+    return any(one is not given and not _in_device_memory(simulator, one) for one in _tensors(result))
+
+
 def _run(
     simulator: SimulatedDriver, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -378,7 +391,11 @@ def _run(
     given = kwargs.pop("device", None)
     ordinal = _common_ordinal(func, args, kwargs)
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
+        before = _version(args)
         result = compute(func, args, kwargs)
+        written = _version(args) != before
+    if written or func in _READS or (func not in EMPTY and _is_new(simulator, args, result)):
+        simulator.state.operations.append(getattr(func, "__name__", str(func)))
     if args and result is args[0]:  # in place, and be it a host tensor that took a copy
         return result
     if given is None:
@@ -422,6 +439,27 @@ EMPTY: Final = frozenset(
     )
 )
 """The factories that promise nothing about what is in their memory."""
+
+_READS: Final = frozenset(
+    (
+        torch.equal,
+        torch.allclose,
+        torch.is_nonzero,
+        torch.Tensor.__bool__,
+        torch.Tensor.__complex__,
+        torch.Tensor.__contains__,
+        torch.Tensor.__float__,
+        torch.Tensor.__format__,
+        torch.Tensor.__index__,
+        torch.Tensor.__int__,
+        torch.Tensor.allclose,
+        torch.Tensor.equal,
+        torch.Tensor.is_nonzero,
+        torch.Tensor.item,
+        torch.Tensor.tolist,
+    )
+)
+"""What returns no tensor, and looks at elements all the same: on a GPU it copies them, and waits."""
 
 # Where torch lets a host tensor meet a CUDA tensor.
 _MIXING: Final = frozenset((torch.Tensor.copy_, torch.Tensor.__setitem__, torch.Tensor.__getitem__))
@@ -478,12 +516,15 @@ def move(
     target = target_device(simulator, tensor.device if given is None else given)
     host = _plain(tensor)
     result = host.to(*rest, **kwargs) if rest or kwargs else host
+    operations = simulator.state.operations
     if target.type == "cuda":
         stays = isinstance(tensor, SimTensor) and tensor.get_device() == target.index
         if stays and result is host:
             return tensor
+        operations.append(func.__name__)
         return place(simulator, result, target.index)
     if target.type == "cpu":
+        operations += [func.__name__] if isinstance(tensor, SimTensor) else []
         return _to_host(simulator, result)
     return result.to(target)
 

@@ -10,6 +10,7 @@ from trunnion.testing.delivery import compare_launches, compare_maps, locate_wor
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.provision import (
     compare_contents,
+    compare_operations,
     compare_waits,
     compare_workspaces,
     input_addresses,
@@ -80,6 +81,7 @@ def check_given(
     else:
         check_expected(harness, program, facts, (expected, observed), first=first)
         compare_waits(harness, observed)
+        compare_operations(harness, observed)
 
 
 def check_moving(harness: Harness, scenario: Scenario) -> None:
@@ -112,6 +114,7 @@ def check_refused(harness: Harness, expected: Refused, observed: Observed) -> No
             f"raised {type(error).__name__} (argument {named!a}): {error}; the reasons are: {reasons}"
         )
     harness.require(not observed.launches, "a refused call launched")
+    compare_operations(harness, observed)
     if not isinstance(error, TensorMapError):  # an output's address is known only once it is allocated
         harness.require(not observed.allocations, "a refused call allocated")
         harness.require(not places_set(observed.events), "a refused call set memory")

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from trunnion.sim.trace import Event, Launched
 
 __all__ = [
-    "ALIKE", "ARCHITECTURES", "IMAGED", "KINDS", "UNLIKE", "USED", "Machine", "MemorySeen", "SimulatedMachine", "Told",
-    "shorten", "start_simulator", "synthetic_image", "untouched",
+    "ALIKE", "ARCHITECTURES", "IMAGED", "KINDS", "UNLIKE", "USED", "Computed", "Machine", "MemorySeen",
+    "SimulatedMachine", "Told", "shorten", "start_simulator", "synthetic_image", "untouched",
 ]  # fmt: skip
 
 USED: Final = 0xA5
@@ -65,7 +65,15 @@ class MemorySeen:
     """What it held: `USED`, but where something was written since the trace was cleared, or since it was allocated."""
 
 
-Told: TypeAlias = "Event | MemorySeen"
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The tensor library looked at elements of a device's tensors, or wrote some: with kernels, copies or waits."""
+
+    operation: str
+    """What it was asked for."""
+
+
+Told: TypeAlias = "Event | MemorySeen | Computed"
 """What a machine tells of a call."""
 
 
@@ -195,8 +203,11 @@ class SimulatedMachine:
 
     @property
     def trace(self) -> tuple[Told, ...]:
-        """See `Machine`."""
-        return self.simulator.trace
+        """See `Machine`; what the tensor library did, which is in no trace, stands at the end."""
+        operations = self.simulator.state.operations
+        if not operations:
+            return self.simulator.trace
+        return (*self.simulator.trace, *map(Computed, tuple(operations)))
 
     def current(self) -> tuple[int, ...]:
         """See `Machine`; the current device is that of the thread's current context, else the first."""

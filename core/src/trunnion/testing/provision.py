@@ -9,7 +9,7 @@ from trunnion.model.params import TensorParam
 from trunnion.sim.trace import Allocated, Launched, MemorySet, PersistingLinesReset, Synchronized
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Address, TensorFacts
-from trunnion.testing.machine import USED, MemorySeen
+from trunnion.testing.machine import USED, Computed, MemorySeen
 from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.reference_arguments import bytes_per_element
 from trunnion.testing.rounding import SIZES
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "compare_allocations",
     "compare_contents",
+    "compare_operations",
     "compare_waits",
     "compare_workspaces",
     "input_addresses",
@@ -244,6 +245,27 @@ def compare_waits(harness: Harness, observed: Observed) -> None:
         if isinstance(event, Synchronized) and not (event.stream == _PER_THREAD and observed.allocations)
     ]
     harness.require(not waits, f"a call waits for its own work: {waits}")
+
+
+def compare_operations(harness: Harness, observed: Observed) -> None:
+    """Require that a call leaves a tensor's elements to its kernels: the tensor library neither reads nor writes any.
+
+    It would launch kernels of its own or wait for the device, be it for an error's words, and neither is captured.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    observed
+        What came of the call.
+
+    Raises
+    ------
+    LawViolation
+        If it did.
+    """
+    done = [event.operation for event in observed.events if isinstance(event, Computed)]
+    harness.require(not done, f"a call has the tensor library read or write elements, expected none: {done}")
 
 
 # Contents ---------------------------------------------------------------------------------------------------------
