@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from trunnion.launcher import maps
+from trunnion.launcher.walk import Walk
 from trunnion.testing.laws import LawViolation, catalogue
 from trunnion_nvrtc.backend.driver import CudaDriver, calls
 
@@ -52,8 +54,8 @@ _ENTRIES = 256
 class _Full(dict):
     """A table of so many entries: once it is full, the last is overwritten, under its old key."""
 
-    def __setitem__(self, address, value):
-        last = address if len(self) < _ENTRIES else next(reversed(self))
+    def __setitem__(self, key, value):
+        last = key if len(self) < _ENTRIES else next(reversed(self))
         super().__setitem__(last, value)
 
 
@@ -94,4 +96,37 @@ def test_each_is_caught_by_its_law(harnesses, monkeypatch, mistake):
     plant(monkeypatch)
     with pytest.raises(LawViolation) as caught:
         catalogue()[law].check(harnesses["nvrtc"], examples=3, shrink=False)
+    assert caught.value.law_id == law
+
+
+def _keep_extents(monkeypatch, key_of, table=dict):
+    """Have the interpreter keep what extents were, in a table of each program, under a key of the whole shape."""
+    really, tables = Walk._number, {}
+
+    def number(self, source):
+        if source.kind != "shape":
+            return really(self, source)
+        tensor, kept = self.tensors[source.slot], tables.setdefault(self.plan.hash, table())
+        key = source, tensor.data_ptr(), key_of(tensor.shape)
+        if kept.get(key) is None:
+            kept[key] = really(self, source)
+        return kept.get(key, really(self, source))
+
+    monkeypatch.setattr(Walk, "_number", number)
+
+
+SHAPES = {
+    "digits side by side": ("Y1", lambda shape: "".join(map(str, shape)), dict),
+    "extents in order of size": ("Y1", lambda shape: tuple(sorted(shape)), dict),
+    "the number of elements": ("Y1", math.prod, dict),
+    "a full table": ("L2", tuple, _Full),
+}
+
+
+@pytest.mark.parametrize("mistake", SHAPES)
+def test_each_in_what_is_kept_of_shapes_is_caught_by_its_law(harnesses, monkeypatch, mistake):
+    law, key_of, table = SHAPES[mistake]
+    _keep_extents(monkeypatch, key_of, table)
+    with pytest.raises(LawViolation) as caught:
+        catalogue()[law].check(harnesses["interpreted"], examples=3, shrink=False)
     assert caught.value.law_id == law

@@ -84,6 +84,7 @@ def one_difference(harness: Harness, history: History) -> None:
     _differ(harness, history)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_last_dimension)
+        harness.once(_check_alike_shapes)
     harness.once(_check_named_memory)
     harness.once(_check_equal_hashes, each_way=False)
 
@@ -139,6 +140,24 @@ def _check_last_dimension(harness: Harness) -> None:
     with harness.loaded(program) as loaded:
         for count, step in (*((3, 1),) * 4, (2, 1), (3, 1), (3, 2), (3, 1), (5, 1)):
             view = memory.as_strided((*(1,) * 5, count), (*(64,) * 5, step))
+            check_given(harness, program, replace(given, args=[view]), loaded, first=False)
+
+
+_ALIKE_SHAPES: Final = ((1, 23), (12, 3), (3, 12), (23, 1), (4, 9), (2, 18), (6, 6))
+"""Shapes that a careless key takes for each other: by their digits, their extents in some order, or their product."""
+
+
+def _check_alike_shapes(harness: Harness) -> None:
+    """Require the same of two extents of a tensor that change together, over the same memory."""
+    m, n = (Symbol(name, min=1) for name in "mn")
+    tensor = TensorParam("a", dtype("float32"), (m, n))
+    launch = KernelLaunch("k", (tensor, m, n), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(36,), strides=(1,)),)))
+    (memory,) = given.args
+    with harness.loaded(program) as loaded:
+        for rows, columns in (*_ALIKE_SHAPES, *_ALIKE_SHAPES):
+            view = memory[: rows * columns].view(rows, columns)
             check_given(harness, program, replace(given, args=[view]), loaded, first=False)
 
 

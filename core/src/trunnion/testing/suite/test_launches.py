@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, symbols_of
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import (
     Breakage,
@@ -27,7 +29,7 @@ from trunnion.testing.strategies import (
     scenarios,
 )
 from trunnion.testing.strategies.calls import row_major
-from trunnion.testing.strategies.programs import CODE, PARTS
+from trunnion.testing.strategies.programs import CODE, PARTS, taking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +84,24 @@ def delivers_each(harness: Harness, series: Series) -> None:
 def basic_launch(harness: Harness, scenario: Scenario) -> None:
     """A launch of contiguous tensors of static shape, scalars and integers receives exactly what the program says."""
     delivers(harness, scenario)
+    harness.once(_check_dimensions, each_way=False)
+
+
+_DIMENSIONS = 12
+
+
+def _check_dimensions(harness: Harness) -> None:
+    """Require the same of a tensor of more dimensions than a launcher may have foreseen, be it given or returned."""
+    shape = (*(1,) * (_DIMENSIONS - 3), 2, 3, 2)
+    tensor, output = (
+        TensorParam(name, dtype("float32"), tuple(map(Const, shape)), access=access)
+        for name, access in (("a", "read"), ("b", "write"))
+    )
+    spec = TensorSpec(dtype="float32", shape=shape, strides=row_major(shape))
+    program = taking(tensor, outputs=(output,))
+    with harness.loaded(program) as loaded:
+        for out in (None, (spec,)):
+            check_call(harness, Scenario(program, CallSpec(args=(spec,), out=out)), loaded, first=False)
 
 
 @law(
@@ -93,6 +113,27 @@ def basic_launch(harness: Harness, scenario: Scenario) -> None:
 def dynamic_shapes(harness: Harness, scenario: Scenario) -> None:
     """Symbols take their values from the call's arguments alone, and every expression over them is exact."""
     delivers(harness, scenario)
+    harness.once(_check_many_shapes, each_way=False)
+
+
+_SHAPES, _AT_ONCE = 300, 50  # of these many calls every machine tells together
+
+
+def _check_many_shapes(harness: Harness) -> None:
+    """Require the same of more shapes than a launcher may keep, and once more when the first are long gone."""
+    n = Symbol("n", min=1)
+    tensor = TensorParam("a", dtype("uint8"), (n,))
+    launch = KernelLaunch("k", (tensor, n), (_ONE,) * 3, (_ONE,) * 3)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    (memory,) = harness.arguments((TensorSpec(dtype="uint8", shape=(_SHAPES,), strides=(1,)),))
+    with harness.loaded(program) as loaded:
+        for start in (*range(1, _SHAPES, _AT_ONCE), *range(1, _SHAPES, _AT_ONCE)):
+            extents = list(range(start, start + _AT_ONCE))
+            views = [memory[:extent] for extent in extents]
+            observed = observe(harness, partial(list, map(loaded.entry, views)))
+            harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+            got = [int.from_bytes(one.parameters[1], "little") for one in observed.launches]
+            harness.require(got == extents, f"calls of the extents {extents} launched with {got}")
 
 
 _STRIDED = frozenset({Capability.STRIDED_TENSORS})
