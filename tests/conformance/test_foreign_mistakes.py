@@ -162,6 +162,43 @@ MISTAKES = {
 """,
         ("Y4",),
     ),
+    "looks for what is no number": (
+        "    step = 1\n",
+        "    assert not (tensor != tensor).any()\n    step = 1\n",
+        ("L1",),
+    ),
+    "shows a tensor's numbers in an error": (
+        "raise ArgumentTypeError(slot.name, str(tensor.dtype), slot.dtype.name, place)",
+        'raise ArgumentTypeError(slot.name, f"{tensor}", slot.dtype.name, place)',
+        ("A1",),
+    ),
+    "takes no tensor that requires a gradient": (
+        "    step = 1\n",
+        """    if tensor.requires_grad:
+        raise ArgumentTypeError(slot.name, "a tensor that requires a gradient", "one without", place)
+    step = 1
+""",
+        ("A1",),
+    ),
+    "has room for eight dimensions": (
+        "    step = 1\n",
+        """    if len(shape) > 8:
+        raise ArgumentValueError(slot.name, f"{len(shape)} dimensions", "8 at the most", place)
+    step = 1
+""",
+        ("L1",),
+    ),
+    "compares extents in 32 bits": (
+        "    if tuple(tensor.shape) != shape:\n",
+        "    if len(tensor.shape) != len(shape) or any((a ^ b) % 2**32 for a, b in zip(tensor.shape, shape)):\n",
+        ("A1",),
+    ),
+    "keeps the first tensor library": (
+        "        return BareProgram(plan, ",
+        """        runtime = globals().setdefault("RUNTIME", runtime)
+        return BareProgram(plan, """,
+        ("C3",),
+    ),
     "changes the environment": (
         """ask("cuInit", 0)""",
         """ask("cuInit", 0)

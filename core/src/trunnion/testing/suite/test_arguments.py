@@ -81,6 +81,7 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
     harness.once(_check_many)
     harness.once(_check_packed)
     harness.once(_check_layouts)
+    harness.once(_check_large_extents, each_way=False)
     harness.once(_check_alignments)
     harness.once(_check_classes)
     harness.once(_check_gradients)
@@ -131,6 +132,15 @@ def _check_layouts(harness: Harness) -> None:
         for strides in ((1, 1), (0, 1), (16, 1), (16, 3), (0, 0)):
             spec = replace(good, shape=(4, 0), strides=strides)
             check_call(harness, Scenario(without, CallSpec(args=(spec,))), loaded, first=False)
+
+
+def _check_large_extents(harness: Harness) -> None:
+    """Require that an extent which has the right low 32 bits is refused, where no stride tells the difference."""
+    program = taking(TensorParam("a", dtype("uint8"), (_ONE, Const(4))))
+    good = TensorSpec(dtype="uint8", shape=(1, 4), strides=(4, 1))
+    with harness.loaded(program) as loaded:
+        for spec in (good, good, replace(good, shape=((1 << 32) + 1, 4), strides=(0, 1))):
+            check_call(harness, Scenario(program, CallSpec(args=(spec,))), loaded, first=False)
 
 
 def _check_alignments(harness: Harness) -> None:
@@ -234,9 +244,12 @@ def _check_many_addresses(harness: Harness) -> None:
 
 
 def _own(tensor: Any) -> Any:
-    """Return a tensor over the same memory, of another class."""
+    """Return a tensor over the same memory, of another class, whose tensors say that they require a gradient.
+
+    So no machine needs autograd to be asked what becomes of such a tensor.
+    """
     kind = type(tensor)
-    made = tensor.as_subclass(type("Own", (kind,), {}))
+    made = tensor.as_subclass(type("Parameter", (kind,), {"requires_grad": True}))
     made.__dict__.update(tensor.__dict__)
     return made
 

@@ -258,6 +258,7 @@ def independent_programs(harness: Harness, scenario: Scenario) -> None:
         _close_within(harness, scenario, first, second)
         check_call(harness, scenario, second, first=False)
     harness.once(_check_of_one_name, each_way=False)
+    harness.once(_check_runtimes, each_way=False)
 
 
 def _check_of_one_name(harness: Harness) -> None:
@@ -297,6 +298,41 @@ def _check_other_devices(harness: Harness) -> None:
     harness.require(not errors, f"a good program raised {errors}")
     waits = {event.device for one in steps for event in one.events if isinstance(event, Synchronized)}
     harness.require(waits <= {0}, f"a program that launched on device 0 waited for devices {sorted(waits)}")
+
+
+class _Asked:
+    """A tensor library that notes whether it was asked for anything."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+        self.asked: set[str] = set()
+
+    def instead(self, _: object) -> Any:
+        """Return this one, whatever was to be handed in."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.add(name)
+        return getattr(self._true, name)
+
+
+def _check_runtimes(harness: Harness) -> None:
+    """Require that each of two programs asks the `Runtime` that it was loaded with."""
+    tensor, output = (
+        TensorParam(name, dtype("float32"), (Const(4),), access=access)
+        for name, access in (("a", "read"), ("b", "write"))
+    )
+    program = taking(tensor, outputs=(output,))
+    call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),))
+    with ExitStack() as opened:
+        for place in ("first", "second"):
+            library = _Asked(harness.sabotage.runtime(harness.machine.runtime))
+            asking = replace(harness, sabotage=replace(harness.sabotage, runtime=library.instead))
+            check_call(asking, Scenario(program, call), opened.enter_context(asking.loaded(program)))
+            harness.require(
+                library.asked,
+                f"the {place} of two programs asked nothing of the Runtime that it was loaded with",
+            )
 
 
 def _close_within(harness: Harness, scenario: Scenario, first: LoadedProgram, second: LoadedProgram) -> None:
