@@ -115,7 +115,11 @@ MISTAKES = {
         )
         for what, does, told in (
             ("asks the driver", "os.path.exists('/tmp') and said('cuInit', 0)", r"probe\(\) asked the driver: cuInit"),
-            ("raises", "open('/nowhere') if os.environ.get('USER') == 'somebody' else 0", r"probe\(\) raised FileNotFound"),
+            (
+                "raises",
+                "open('/nowhere') if os.environ.get('USER') == 'somebody' else 0",
+                r"probe\(\) raised FileNotFound",
+            ),
         )
     },
 }  # fmt: skip
