@@ -230,8 +230,8 @@ def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequ
             for start in starts
         ],
     )
-    alike = functools.partial(_in_a_new_thread, harness, functools.partial(entry, first, other, _NUMBER))
-    yield "from new threads", [alike] * times
+    threaded = functools.partial(_in_a_new_thread, harness, functools.partial(entry, first, other, _NUMBER))
+    yield "from new threads", [threaded] * times
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         extents = range(_EXTENT + 1, _EXTENT + 1 + layouts)
         longer = [(whole[:extent], whole[_EXTENT : _EXTENT + extent]) for extent in extents]
