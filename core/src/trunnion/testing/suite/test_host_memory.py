@@ -216,21 +216,11 @@ def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequ
         [functools.partial(entry, one, other, _NUMBER + place) for place, one in enumerate(elsewhere)],
     )
     (room,) = harness.arguments((TensorSpec(dtype="float32", shape=(extent,), strides=(1,)),))
-    yield (
-        "on new streams, into new destinations",
-        [
-            functools.partial(
-                entry,
-                first,
-                other,
-                _NUMBER,
-                stream=harness.simulator.new_stream(0),
-                out=room[start : start + _EXTENT],
-            )
-            for start in starts
-        ],
-    )
-    threaded = functools.partial(_in_a_new_thread, harness, functools.partial(entry, first, other, _NUMBER))
+    call = functools.partial(entry, first, other, _NUMBER)
+    places = ((harness.simulator.new_stream(0), room[start : start + _EXTENT]) for start in starts)
+    into = [functools.partial(call, stream=stream, out=out) for stream, out in places]
+    yield "on new streams, into new destinations", into
+    threaded = functools.partial(_in_a_new_thread, harness, call)
     yield "from new threads", [threaded] * times
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         extents = range(_EXTENT + 1, _EXTENT + 1 + layouts)
