@@ -115,11 +115,7 @@ MISTAKES = {
         )
         for what, does, told in (
             ("asks the driver", "os.path.exists('/tmp') and said('cuInit', 0)", r"probe\(\) asked the driver: cuInit"),
-            (
-                "raises",
-                "open('/nowhere') if os.environ.get('USER') == 'somebody' else 0",
-                r"probe\(\) raised FileNotFound",
-            ),
+            ("raises", "open('/nowhere') if os.environ.get('USER') == 'somebody' else 0", "raised FileNotFound"),
         )
     },
 }  # fmt: skip
