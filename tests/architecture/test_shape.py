@@ -29,6 +29,7 @@ BROAD = frozenset(
         "core/src/trunnion/plain.py BaseException",  # foreign code that is asked may raise anything, and ends nothing
         "tests/stress/stress_trials/documents.py BaseException",  # whatever leaves is what is looked for
         "tests/stress/stress_trials/wrong_calls.py BaseException",  # the same
+        "core/src/trunnion/testing/driverless.py Exception",  # whatever a probe raises, it may not
         "core/src/trunnion/testing/laws.py Exception",  # whatever a search ends in, the example that it found is raised
         "core/src/trunnion/testing/lone_device.py Exception",  # whatever a process without its builder's things ends in
         "core/src/trunnion/testing/search.py Exception",  # what an example ends in, checked once more, is reported
@@ -37,6 +38,7 @@ BROAD = frozenset(
         "core/src/trunnion/testing/forked.py BaseException",  # told to the parent, which the child must not go on as
         "core/src/trunnion/testing/suite/test_concurrency.py BaseException",  # raised again in the waiting thread
         "core/src/trunnion/testing/suite/test_devices.py BaseException",  # the same
+        "core/src/trunnion/testing/suite/test_source.py Exception",  # what a thread does not write, it says
         "tests/faults/fault_injection/sweep.py BaseException",  # whatever comes of a fault is what is looked for
         "tests/mutation/mutation_trials/campaign.py BaseException",  # raised again in the thread that waits
         "tests/mutation/mutation_trials/judge.py BaseException",  # a forked child must not go on as its parent

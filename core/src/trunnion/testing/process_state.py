@@ -39,7 +39,8 @@ def leaving_process(harness: Harness) -> Iterator[None]:
     LawViolation
         If the block changed some of it.
     """
-    random.random()  # a search seeds before each example, perhaps as the block does  # noqa: S311
+    # A search seeds before each example, perhaps as the block does.
+    random.random()  # noqa: S311 - no secret
     before = process_state()
     yield
     changed = changed_in_process(before)

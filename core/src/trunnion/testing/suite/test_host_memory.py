@@ -153,14 +153,25 @@ def _files(folder: Path) -> tuple[int, int]:
 
 
 def _check_grown(harness: Harness, kind: str, calls: Sequence[Callable[[], object]], bytes_each: int) -> None:
-    """Require that less is in use behind the last calls than behind as many before, and so many bytes for each."""
+    """Require that less is in use behind the last calls than behind as many before, and so many bytes for each.
+
+    Calls that are all the same are made once more before they are blamed: a table that grew does not grow again.
+    """
     each = int(len(calls) / _IN_ALL)
     _make(harness, calls[: -2 * each])
     least = [_least(harness, some) for some in (calls[-2 * each : -each], calls[-each:])]
-    grown = [after - before for before, after in zip(*least, strict=True)]
     limits = each * _LEAST_OBJECTS, each * bytes_each + _SLACK
-    few = all(one < most for one, most in zip(grown, limits, strict=True))
-    harness.require(few, f"{each} calls {kind}, after as many: {grown[0]} objects more, {grown[1]} bytes")
+    if calls[0] is calls[-1] and not _are_few(least, limits):
+        least = [least[-1], _least(harness, calls[-each:])]
+    grown = [after - before for before, after in zip(*least, strict=True)]
+    told = f"{each} calls {kind}, after as many: {grown[0]} objects more, {grown[1]} bytes"
+    harness.require(_are_few(least, limits), told)
+
+
+def _are_few(least: Sequence[tuple[int, int]], limits: tuple[float, float]) -> bool:
+    """Whether what came between two looks is less than its limits: objects, and bytes."""
+    before, after = least
+    return all(now - then < most for then, now, most in zip(before, after, limits, strict=True))
 
 
 def _least(harness: Harness, calls: Sequence[Callable[[], object]]) -> tuple[int, int]:
@@ -220,6 +231,8 @@ def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequ
     places = ((harness.simulator.new_stream(0), room[start : start + _EXTENT]) for start in starts)
     into = [functools.partial(call, stream=stream, out=out) for stream, out in places]
     yield "on new streams, into new destinations", into
+    for one in into:  # or the driver's table of them grows at any time
+        harness.simulator.state.remove(harness.simulator.state.handled[one.keywords["stream"]])
     threaded = functools.partial(_in_a_new_thread, harness, call)
     yield "from new threads", [threaded] * times
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
