@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,14 @@ def test_destinations_share_no_memory(function):
     with pytest.raises(errors.ArgumentValueError) as caught:
         split(ramp(4), out=(torch.from_numpy(memory)[:2], memory[1:3]))
     assert caught.value.argument == "high"
+
+
+def test_of_destinations_that_begin_together_the_second_is_named(function):
+    uneven = replace(HALVES, outputs=(TensorParam("low", "float32", (N - 1,)), HALVES.outputs[1]))
+    memory = torch.zeros(4)
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        function("split", uneven, result_idx=(0, 2))(ramp(4), out=(memory[:3], memory[:2]))
+    assert (caught.value.argument, caught.value.got) == ("high", "memory that 'low' also lies in")
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from trunnion.model.plan import refusals as rows
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
-    from trunnion.contract.runtime import Runtime
-    from trunnion.errors import ArgumentValueError
+    from collections.abc import Sequence
 
-__all__ = ["TensorChecks"]
+    from trunnion.contract.runtime import Runtime
+
+__all__ = ["TensorChecks", "check_disjoint"]
 
 _MOST_GOOD = 1024
 
@@ -203,10 +204,7 @@ class TensorChecks:
                 raise refusals.unreadable_error((row[0],), (tensor,), error, place) from error
         if len(out) == 1:
             return
-        spans = [(t.data_ptr(), t.numel() * t.element_size(), index) for index, t in enumerate(out)]
-        spans = [span for span in spans if span[1]]
-        if any(other[0] < one[0] + one[1] for one, other in pairwise(sorted(spans))):
-            raise _overlap_error(spans, names)
+        check_disjoint(out, names)
 
     def _is_known(self, tensor: Any, wanted: OutputWanted, device: int) -> bool:
         """Whether a tensor is as wanted, and plain, and lies where one was checked before: most are."""
@@ -253,11 +251,28 @@ OutputWanted = tuple[str, tuple[int, ...], tuple[str, ...], Any, int]
 """Name, shape, the shape as the author wrote it, element type, alignment in bytes."""
 
 
-def _overlap_error(spans: list[tuple[int, int, int]], names: tuple[str, ...]) -> ArgumentValueError:
-    """Return the error of outputs that share memory; it names the first in which another begins, and that one."""
-    one, other = next(
-        (one, other) for one, other in permutations(spans, 2) if one[0] <= other[0] < one[0] + one[1]
+def check_disjoint(out: Sequence[Any], names: Sequence[str]) -> None:
+    """Accept contiguous tensors for outputs unless two share memory.
+
+    Parameters
+    ----------
+    out
+        The tensors, of whatever library, or what stands for them: with ``data_ptr``, ``numel`` and ``element_size``.
+    names
+        The outputs' names.
+
+    Raises
+    ------
+    ArgumentValueError
+        It names the first of them in which another begins, and that one.
+    """
+    spans = [(t.data_ptr(), t.numel() * t.element_size(), index) for index, t in enumerate(out)]
+    spans = [span for span in spans if span[1]]
+    if all(one[0] + one[1] <= other[0] for one, other in pairwise(sorted(spans))):
+        return
+    first, second = next(
+        (one[2], other[2]) for one, other in permutations(spans, 2) if one[0] <= other[0] < one[0] + one[1]
     )
-    made = rows.OVERLAP(names[other[2]], names[one[2]])
-    made.place = refusals.out_place(other[2], len(names))
-    return made
+    error = rows.OVERLAP(names[second], names[first])
+    error.place = refusals.out_place(second, len(names))
+    raise error

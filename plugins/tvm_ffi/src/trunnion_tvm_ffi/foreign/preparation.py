@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunnion.arguments import spanned_bytes
@@ -12,6 +11,7 @@ from trunnion.errors import ArgumentError, shorten
 from trunnion.launcher import refusals
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT, aligned_bytes
 from trunnion.launcher.recall import Recall
+from trunnion.launcher.tensors import check_disjoint
 from trunnion.messages import type_name
 from trunnion.model.dtypes import dtype
 from trunnion.model.plan import refusals as rows
@@ -211,7 +211,7 @@ class Preparation:
             except ArgumentError as error:
                 error.place = refusals.out_place(index, len(self._outputs))
                 raise
-        self._check_overlaps(given)
+        check_disjoint(given, [slot.name for slot in self._outputs])
         return tuple(given)
 
     def _allocate(
@@ -256,18 +256,6 @@ class Preparation:
         except RuntimeError as error:
             raise refusals.unreadable_error((slot.name,), (array,), error) from error
         return array
-
-    def _check_overlaps(self, given: Sequence[Any]) -> None:
-        spans = sorted(
-            (array.data_ptr(), array.numel() * array.element_size(), index)
-            for index, array in enumerate(given)
-            if array.numel()
-        )
-        for (start, nbytes, first), (other, _, second) in pairwise(spans):
-            if other < start + nbytes:
-                error = rows.OVERLAP(self._outputs[second].name, self._outputs[first].name)
-                error.place = refusals.out_place(second, len(self._outputs))
-                raise error
 
     # The whole -------------------------------------------------------------------------------------------------
 
