@@ -171,9 +171,8 @@ class _Life:
     def _unload(self) -> None:
         if self._waiting:  # a kernel may still run there
             return
-        self._unloaded = (
-            True  # before it is: an interrupt behind the driver's call must not lead to a second one
-        )
+        # Before it is: an interrupt behind the driver's call must not lead to a second one.
+        self._unloaded = True
         try:
             self.context.facade.unload(self.context.library)
         except CaptureError:
