@@ -312,7 +312,7 @@ def test_what_is_kept_without_a_bound_is_caught_by_c9(harness, kind):
     bad = backend(line, f"{line}{indent}vars(cuda).setdefault('kept', {{}}).setdefault({key}, [])\n")
     under = Harness(spec=bad, machine=harness.machine).under("C9")
     with under.loaded(test_host_memory._program(under)) as loaded, passing_over_what_is_there():
-        (calls,) = (calls for said, calls in test_host_memory._series(under, loaded) if kind in said)
+        calls = next(calls for said, calls in test_host_memory._series(under, loaded) if kind in said)
         with pytest.raises(LawViolation, match=kind):
             test_host_memory._check_grown(under, kind, calls, test_host_memory._LEAST_BYTES)
 

@@ -26,11 +26,13 @@ class CppWrapper(SourceWrapper):
 
     def emit(self, plan: LaunchPlan) -> GeneratedSource:
         """Return the text of a launcher for CUDA devices."""
-        return self.emit_for(plan, "cuda")
+        return self._source(plan, emit_launcher(plan))
 
     def emit_for(self, plan: LaunchPlan, target_kind: str) -> GeneratedSource:
         """Return the text of a launcher for CUDA devices, or for the CPU."""
-        text = emit_host_launcher(plan) if target_kind == "cpu" else emit_launcher(plan)
+        return self._source(plan, emit_host_launcher(plan)) if target_kind == "cpu" else self.emit(plan)
+
+    def _source(self, plan: LaunchPlan, text: str) -> GeneratedSource:
         return GeneratedSource(
             language="c++", filename="launcher.cc", text=text, plan=plan, emitter=self.version
         )
