@@ -36,6 +36,7 @@ __all__ = [
     "MakeCaller",
     "OccupancyFacade",
     "PreparingFacade",
+    "PriorityFacade",
     "StreamState",
     "VariableFacade",
     "WindowFacade",
