@@ -257,8 +257,8 @@ class _Planner:
     # The call's arguments --------------------------------------------------------------------------------------
 
     def _tensors(self) -> Iterator[TensorSlot]:
-        signature = self.program.signature
-        for index, tensor in enumerate((*signature.tensors, *signature.outputs)):
+        inputs, outputs = self.program.signature.tensors, self.program.signature.outputs
+        for index, tensor in enumerate((*inputs, *outputs)):
             yield TensorSlot(
                 index=index,
                 name=tensor.name,
@@ -266,7 +266,7 @@ class _Planner:
                 shape=self.slots.exprs(tensor.shape),
                 strides=None if tensor.strides is None else self.slots.exprs(tensor.strides),
                 alignment=tensor.alignment or tensor.dtype.itemsize,
-                output=index >= len(signature.tensors),
+                output=index >= len(inputs),
                 position=self.position[tensor],
                 nullable=tensor.nullable,
                 fill=tensor.fill_data,
