@@ -27,17 +27,26 @@ class ForeignError(Exception):
     """Code of a foreign class raised something: its cause. Nobody but who asked sees this."""
 
 
-def asked(call: Callable[[], _T]) -> _T:
+def asked(call: Callable[[], _T], *passing: type[BaseException]) -> _T:
     """Run code of a foreign class.
+
+    Parameters
+    ----------
+    call
+        What runs it.
+    *passing
+        The errors that are the caller's own.
 
     Raises
     ------
     ForeignError
-        If it raises anything, what would end the process too; `KeyboardInterrupt` passes, which is the user's.
+        If it raises anything else, what would end the process too; `KeyboardInterrupt` passes, which is the user's.
     """
     try:
         return call()
     except KeyboardInterrupt:
+        raise
+    except passing:
         raise
     except BaseException as error:  # SystemExit too: what is asked ends nothing
         raise ForeignError from error

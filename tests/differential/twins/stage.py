@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import re
+import weakref
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from trunnion.errors import TrunnionError
 from trunnion.sim.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.testing.harness import Harness
@@ -137,10 +139,9 @@ class Stage:
             if planted is not None:
                 status = Status.OUT_OF_MEMORY if planted == "allocate" else Status.NOT_SUPPORTED
                 stack.enter_context(launcher.harness.simulator.fault(planted, status))
-            with pytest.raises((TrunnionError, RuntimeError)) as caught:
-                launcher.harness.machine.call(launch)
-        error = caught.value
-        return type(error), str(error), vars(error), notes_of(error)
+            told, kept = _raised(partial(launcher.harness.machine.call, launch))
+        assert kept() is None, (launcher.harness.name, *map(str, mistakes), way, "keeps its own error")
+        return told
 
     def _call(self, harness: Harness, by_slot: dict[str, Mistake]) -> tuple[list[Any], dict[str, Any]]:
         """Return a call's arguments, and its words beside them."""
@@ -167,6 +168,24 @@ class Stage:
             made = harness.arguments(value if several else (value,))
             self._made[key] = tuple(made) if several else made[0]
         return self._made[key]
+
+
+def _raised(launch: Callable[[], object]) -> tuple[tuple[Any, ...], Callable[[], object]]:
+    """Return what a wrong call raises, and what says whether anybody but Python's collector still has it.
+
+    An error that one of its own frames has in a variable keeps all that these have: the call's tensors.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        launch()
+    except (TrunnionError, RuntimeError) as error:
+        told = type(error), str(error), dict(vars(error)), notes_of(error)
+        return told, weakref.ref(error) if isinstance(error, TrunnionError) else lambda: None
+    finally:
+        if was:
+            gc.enable()
+    pytest.fail("nothing was raised")
 
 
 def _made(

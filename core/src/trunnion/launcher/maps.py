@@ -174,7 +174,10 @@ class MapEncoder:
         fields = known.at(address, layout.dims, layout.strides, layout.innermost_stride)
         refusal = self._spec.refusal(fields, self._capability(layout.device))
         if refusal is not None:
-            raise refusal
+            try:
+                raise refusal
+            finally:
+                del refusal  # of an error that its own frame holds, the call's tensors are not free with it
         try:
             encoded = self._encode(layout.device, fields)
         except DriverError as error:

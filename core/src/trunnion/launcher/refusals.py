@@ -151,9 +151,7 @@ def unreadable_error(
         ((name, type_name(tensor)) for name, tensor in zip(names, tensors, strict=True) if _refuses(tensor)),
         ("", "a tensor"),
     )
-    made = rows.UNREADABLE(name, kind, said[:_MAX_SHOWN])
-    made.place = place
-    return made
+    return rows.UNREADABLE.at(place, name, kind, said[:_MAX_SHOWN])
 
 
 def _refuses(tensor: Any) -> bool:

@@ -15,7 +15,7 @@ from trunnion.messages import describe, type_name
 from trunnion.model.dtypes import Kind
 from trunnion.model.plan import refusals
 from trunnion.model.scalars import FLOAT_FORMATS, overflow_limit
-from trunnion.plain import ForeignError, asked, is_a
+from trunnion.plain import ForeignError, asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,12 +69,10 @@ def _judged(
     @functools.wraps(convert)
     def judged(name: str, value: Any, /, *args: _P.args, **said: _P.kwargs) -> _R:
         try:
-            return asked(lambda: convert(name, value, *args, **said))
+            return asked(lambda: convert(name, value, *args, **said), ArgumentError)
         except ForeignError as error:
-            cause = error.__cause__
-            if is_a(cause, ArgumentError):
-                raise cause from cause.__cause__
-            raise refusals.FOREIGN_NUMBER(name, describe(value, facts=False), type_name(cause)) from cause
+            kind = type_name(error.__cause__)
+            raise refusals.FOREIGN_NUMBER(name, describe(value, facts=False), kind) from error.__cause__
 
     return judged
 

@@ -273,6 +273,4 @@ def check_disjoint(out: Sequence[Any], names: Sequence[str]) -> None:
     first, second = next(
         (one[2], other[2]) for one, other in permutations(spans, 2) if one[0] <= other[0] < one[0] + one[1]
     )
-    error = rows.OVERLAP(names[second], names[first])
-    error.place = refusals.out_place(second, len(names))
-    raise error
+    raise rows.OVERLAP.at(refusals.out_place(second, len(names)), names[second], names[first])

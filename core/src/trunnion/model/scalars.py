@@ -210,8 +210,14 @@ def scalar_bytes(value: object, dtype: DType, field: str) -> bytes:
     ProgramError
         If the type cannot hold it, or holds no single number.
     """
-    said = f"got {describe(value)}, expected a number that fits {dtype}{item_advice(value)}"
-    refused = ProgramError(said, field=field)
+    data = _fitting(value, dtype)
+    if data is None:
+        said = f"got {describe(value)}, expected a number that fits {dtype}{item_advice(value)}"
+        raise ProgramError(said, field=field)
+    return data
+
+
+def _fitting(value: object, dtype: DType) -> bytes | None:
     match dtype.kind:
         case Kind.BOOL:
             if type(value) is bool:
@@ -221,22 +227,21 @@ def scalar_bytes(value: object, dtype: DType, field: str) -> bytes:
             if type(value) is int and low <= value <= high:
                 return value.to_bytes(dtype.itemsize, "little", signed=low < 0)
         case Kind.COMPLEX if is_exactly(value, int, float, complex):
-            parts = (value.real, value.imag)  # type: ignore[attr-defined]  # each of the three has both
-            return b"".join(_float_bytes(part, _COMPLEX_PART[dtype.name], refused) for part in parts)
+            real, imag = value.real, value.imag  # type: ignore[attr-defined]  # each of the three has both
+            parts = [_float_bytes(part, _COMPLEX_PART[dtype.name]) for part in (real, imag)]
+            return None if None in parts else b"".join(parts)  # type: ignore[arg-type]  # there is no None
         case Kind.FLOAT if is_exactly(value, int, float) and dtype.name in FLOAT_FORMATS:
-            return _float_bytes(value, dtype.name, refused)  # type: ignore[arg-type]  # the guard says which
-    raise refused
+            return _float_bytes(value, dtype.name)  # type: ignore[arg-type]  # the guard says which
+    return None
 
 
-def _float_bytes(value: float, name: str, refused: ProgramError) -> bytes:
+def _float_bytes(value: float, name: str) -> bytes | None:
     form = FLOAT_FORMATS[name]
     try:
         bits = form.encode(float(value))
     except OverflowError:  # an int beyond every double
-        bits = None
-    if bits is None:
-        raise refused
-    return bits.to_bytes(form.nbytes, "little")
+        return None
+    return None if bits is None else bits.to_bytes(form.nbytes, "little")
 
 
 def scalar_value(data: bytes, dtype: DType) -> complex | bool:

@@ -16,6 +16,7 @@ from trunnion.errors import (
     DeviceRequirementError,
     DriverError,
     LifecycleError,
+    TrunnionError,
 )
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Synchronized
@@ -249,6 +250,18 @@ class _ClosesVaguely(Changed):
             raise self._change(error) from error
 
 
+class _HoldsItsErrors(Changed):
+    """A loaded program whose errors stand in a variable of a frame that they keep, with the call's tensors."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        try:
+            return self._true.call(*args, **how)
+        except TrunnionError as error:
+            told = error
+        raise told
+
+
 def _named_close(error: DriverError) -> DriverError:
     return DriverError("close", error.code, error.code_name, error.explanation)
 
@@ -271,6 +284,7 @@ BINDING_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("reads-first", "Says of a closed program that numbers are wrong.", "C1", _ReadsFirst),
     _saboteur("prepares-the-current", "Prepares the current device alone.", "C4", _PreparesTheCurrent),
     _saboteur("keeps-later-results", "Keeps what it returned, from the second on.", "C8", _KeepsLaterResults),
+    _saboteur("holds-its-errors", "Keeps refused calls until the collector comes.", "C8", _HoldsItsErrors),
     _saboteur("forgets-while-first", "Forgets calls during the first one.", "H2", _ForgetsWhileFirst),
     _saboteur("sets-ahead", "Sets memory where no context is current.", "N4", _SetsAhead),
     _saboteur("silent-preload", "Preloads on devices that lack something.", "Z3", _Silent),

@@ -46,10 +46,15 @@ class Carried:
         self.given.append(NO_ARGUMENT)
 
     def told(self, refusal: BaseException) -> BaseException:
-        """Return what a launcher's refusal means: it tells the first place, and what is wrong there is known better."""
+        """Return what a launcher's refusal means: it tells the first place, and what is wrong there is known better.
+
+        The other errors are let go of: their frames hold this, and so the call's tensors.
+        """
+        known = self.wrong.copy()
+        self.wrong.clear()
         if not isinstance(refusal, ArgumentError):
             return refusal
-        return self.wrong.get((refusal.argument, refusal.place), refusal)
+        return known.get((refusal.argument, refusal.place), refusal)
 
 
 class Preparation:
@@ -108,11 +113,11 @@ class Preparation:
     def _destinations(self, carried: Carried, out: Sequence[Any], device: int | None) -> None:
         count = len(self._outputs)
         if len(out) != count:
-            error = refusals.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
+            names = tuple(tensor.name for tensor in self._outputs)
             if not count:  # there is no place at which a launcher could refuse that
-                raise error
-            for index, tensor in enumerate(self._outputs):
-                carried.refuse(tensor.name, refusals.out_place(index, count), error)
+                raise refusals.out_count_error(out, names)
+            for index, name in enumerate(names):
+                carried.refuse(name, refusals.out_place(index, count), refusals.out_count_error(out, names))
             return
         for index, (tensor, value) in enumerate(zip(self._outputs, out, strict=True)):
             try:

@@ -274,9 +274,17 @@ class CppProgram(LoadedProgram):
         try:
             return function(*given)
         except _RAISED as error:
-            typed = self._typed(fields_of(error))
-            told = error if typed is None else carried.told(typed)
-            raise told from (told.__cause__ if told is not typed else error)
+            raise self._told(error, carried)  # noqa: B904 - it has its cause
+
+    def _told(self, error: BaseException, carried: Carried) -> BaseException:
+        """Return what an export's error means, with its cause."""
+        typed = self._typed(fields_of(error))
+        if typed is None:
+            return error
+        told = carried.told(typed)
+        if told is typed:
+            told.__cause__ = error
+        return told
 
     def _typed(self, fields: tuple[str, ...]) -> BaseException | None:
         """Return the typed error that a launcher meant; raise the one that it stands for, if a hook raised that."""

@@ -146,9 +146,20 @@ class RefusalRow(Generic[_ErrorT]):
                 values.append(tuple(texts[len(values) :]))
             else:
                 values.append(_READ.get(kind, str)(texts[len(values)]))
+        return self.at(place, *values) if place else self(*values)
+
+    def at(self, place: str, *values: Any) -> _ErrorT:
+        """Return the error of what was given at a place that its name does not say.
+
+        Parameters
+        ----------
+        place
+            The place, as `ArgumentError.place` has it.
+        *values
+            What stands in the row's fields.
+        """
         made = self(*values)
-        if place:
-            made.place = place  # type: ignore[attr-defined]  # those that send one have it
+        made.place = place  # type: ignore[attr-defined]  # those that have one are of arguments
         return made
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trunnion.errors import LifecycleError
+from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
@@ -31,6 +31,7 @@ from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect, kernel_of
 from trunnion.testing.repeatable import bind_call
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
+from trunnion.testing.strategies.numbers import RaiserSpec
 from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
 from trunnion.testing.symbols import kernel_symbol
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
-    from trunnion.errors import TrunnionError
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
 
@@ -173,9 +173,8 @@ def _check_closed_at_once(harness: Harness) -> None:
                 others = [one.exception() for one in other.closed]
             events = harness.sabotage.trace(harness.machine.trace)
         count_of = sum(isinstance(event, LibraryUnloaded) for event in events)
-        where = (
-            f"{'behind' if behind else 'before'} {name}, in {'another' if elsewhere else 'the same'} thread"
-        )
+        there = "in another thread" if elsewhere else "in the same thread"
+        where = f"{'behind' if behind else 'before'} {name}, {there}"
         errors = [one for one in (closed.error, *others) if one is not None]
         told = f"unloaded {count_of} times, expected once; raised {errors}, expected nothing"
         harness.require(count_of == 1 and not errors, f"closed {where}, while it was closed: {told}")
@@ -243,9 +242,8 @@ def independent_programs(harness: Harness, scenario: Scenario) -> None:
 
     Closing one leaves the other as it was. A reference may be kept for each device and process; none for each program.
     """
-    harness.once(
-        _check_other_devices, each_way=False
-    )  # first: what a process keeps of a device it takes once
+    # First: what a process keeps of a device it takes once.
+    harness.once(_check_other_devices, each_way=False)
     for device in harness.machine.alike:
         harness.machine.empty(1, device)  # the tensor library takes a reference at its first use of a device
     artifact = harness.build(scenario.program)
@@ -457,9 +455,8 @@ def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
         told = told_by_a_child(lambda: "; ".join(_went_on(harness, ways, loaded)))
         harness.require(not told, f"in a forked child: {told}")
         check_call(harness, scenario, loaded, first=False)
-    if (
-        Capability.ACCESS_POLICY_WINDOW not in scenario.program.plan().requires
-    ):  # whose cache nobody would give back
+    # Of a window nobody would give the cache back.
+    if Capability.ACCESS_POLICY_WINDOW not in scenario.program.plan().requires:
         _check_what_is_left(harness, scenario)
 
 
@@ -542,12 +539,61 @@ def _check_closed_within(harness: Harness) -> None:
 def memory_of_calls(harness: Harness, scenario: Scenario) -> None:
     """What a call allocated is free again once its caller lets go of what it returned, or of the bound call.
 
-    So is what it was given: a program that was called takes as much memory as one that was only preloaded. Of a good
-    call that is so without Python's garbage collector.
+    So is what it was given: a program that was called takes as much memory as one that was only preloaded. All that
+    without Python's garbage collector; of a refused call, once its error is gone.
     """
+    harness.once(_check_refused_calls, each_way=False)
     artifact = harness.built(scenario.program)
     used = {calls: _bytes_in_use(harness, scenario, artifact, calls) for calls in (0, 1, 4)}
     harness.require(used[0] == used[1] == used[4], f"bytes in use on each device, by number of calls: {used}")
+    with closing(harness.reopen(scenario.program, artifact)) as loaded:
+        _check_refused(harness, loaded, scenario.call)
+
+
+def _check_refused_calls(harness: Harness) -> None:
+    """Require that calls with one thing wrong keep nothing, whatever it is."""
+    tensor, output = (TensorParam(name, dtype("float32"), (Const(4),)) for name in "ab")
+    byte, real = ScalarParam("c", dtype("int8")), ScalarParam("d", dtype("float32"))
+    program = taking(tensor, byte, real, outputs=(replace(output, access="write"),))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    out = (replace(spec, shape=(4,), shared=True),)
+    with harness.loaded(program) as loaded:
+        for args in product(
+            (spec, replace(spec, dtype="int32"), replace(spec, shape=(5,))),
+            (3, 1000, 1.5, RaiserSpec()),
+            (1.5, 1e60, RaiserSpec()),
+        ):
+            for destinations in (None, out, (*out, *out), (replace(spec, shape=(3,)),)):
+                _check_refused(harness, loaded, CallSpec(args=args, out=destinations))
+
+
+def _check_refused(harness: Harness, loaded: LoadedProgram, call: CallSpec) -> None:
+    """Require that a call leaves nothing, if it is refused and its error is gone: Python's collector is not needed."""
+    ways: tuple[Callable[[Any], object], ...] = (
+        lambda given: given.launch(loaded),
+        lambda given: given.bind(loaded),
+    )
+    for way in ways:
+        with _collecting_nothing():
+            before = _used(harness)
+            refused = _is_refused(harness, partial(way, harness.given(call)))
+            after = _used(harness)
+        told = f"bytes in use on each device, and after a refused call whose error is gone: {before}, {after}"
+        harness.require(not refused or before == after, told)
+
+
+def _is_refused(harness: Harness, launch: Callable[[], object]) -> bool:
+    """Whether a call is refused; nobody keeps its error."""
+    try:
+        harness.simulator.call(launch)
+    except TrunnionError:
+        return True
+    return False
+
+
+def _used(harness: Harness) -> list[int]:
+    """Return the bytes in use on each device."""
+    return [harness.simulator.memory.used(device) for device in range(harness.simulator.devices)]
 
 
 def _bytes_in_use(harness: Harness, scenario: Scenario, artifact: Artifact, calls: int) -> list[int]:
