@@ -10,7 +10,8 @@
 #   make stress  the long proofs of tests/stress, which `make test` leaves out: very many documents, calls, loads, rounds
 #   make mutants  plant small mistakes into a copy of the launchers' own code, and see which the laws notice: COUNT=400 for
 #                each language, SEED=1, SHARDS=2; resumed where it was ended, results in docs/results
-#   make unique  find for each law a planted mistake that no other law catches, SHARDS=2; resumed as `make mutants` is
+#   make unique  find for each law a planted mistake that no other law catches, SHARDS=2; what tests/mutation/unique.jsonl
+#                knows of laws and mistakes that have not changed since is not asked again
 #   make lint    ruff, ruff format --check, mypy --strict, clang-format
 #   make format  apply the formatters and the safe fixes
 #   make docs    build the documentation, warnings are errors

@@ -5,7 +5,9 @@ Only saboteurs of which one law alone is said to catch them are tried: those tha
 long as none hides another: so in the end each must be caught by its own law among those that it was planted with, and
 is tried alone if it is not. A law that notices something is asked about fewer of them, until it is known which.
 
-What is known is kept in a folder, under a digest of the sources, and is not asked again.
+What is known is kept beside this file, and is not asked again: each answer with the module of its law and those of its
+saboteurs as they were. It is asked anew when one of them changes, not when what all laws share does, nor the backend:
+that would be hours each time. Without that file everything is asked.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mutation_trials.scope import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+KNOWN: Final = Path(__file__).with_name("unique.jsonl")
+"""What laws said."""
 
 REASONS: Final = Path(__file__).with_name("not_unique.json")
 """Why laws have no such saboteur, by law; theirs are tried only if they are named."""
@@ -49,6 +54,9 @@ TOGETHER: Final = 25
 
 MOST_SECONDS: Final = 900.0
 """A law that takes longer under a mistake has noticed it."""
+
+_SHOWN: Final = 80
+"""How many characters are kept of what a law says."""
 
 _FORKED: Final = multiprocessing.get_context("fork")
 _TESTING: Final = ROOT / "core/src/trunnion/testing"
@@ -91,7 +99,7 @@ def noticed(law_id: str, planted: Sequence[str]) -> str:
     try:
         catalogue()[law_id].check(bad.apply(harness_of(BACKEND)), shrink=False)
     except LawViolation as violation:
-        return str(violation)[:300]
+        return str(violation)[:_SHOWN]
     return ""
 
 
@@ -131,6 +139,15 @@ def version(saboteur: str) -> str:
 
 
 @functools.cache
+def law_version(law_id: str) -> str:
+    """Return a law's id with a digest of its module, likewise without comments."""
+    from trunnion.testing.laws import catalogue
+
+    module = sys.modules[catalogue()[law_id].body.__module__]
+    return f"{law_id}@{_digest(ast.dump(ast.parse(Path(str(module.__file__)).read_text('utf-8'))))[:8]}"
+
+
+@functools.cache
 def _modules() -> list[tuple[str, str]]:
     """Return the text, and the code without comments, of each module of saboteurs."""
     texts = [path.read_text("utf-8") for path in sorted(_TESTING.glob("*saboteurs.py"))]
@@ -141,12 +158,6 @@ def _digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
-def sources() -> str:
-    """Return a digest of all else that a verdict depends on."""
-    found = (path for folder in ("core/src", "plugins/nvrtc/src") for path in (ROOT / folder).rglob("*.py"))
-    return _digest(*(path.read_text("utf-8") for path in sorted(found) if "saboteur" not in path.name))
-
-
 @dataclass(slots=True)
 class Known:
     """What laws said of saboteurs so far, each of them by its version."""
@@ -154,6 +165,8 @@ class Known:
     file: Path
     own: Mapping[str, str]
     """The law that each saboteur is said to be caught by."""
+    laws: Collection[str]
+    """All laws."""
     asked: dict[tuple[str, ...], str] = field(default_factory=dict)
     """What a law, which comes first, said of some; empty: nothing."""
     silent: set[tuple[str, str]] = field(default_factory=set)
@@ -165,7 +178,9 @@ class Known:
         if self.file.exists():
             for line in self.file.read_text("utf-8").splitlines():
                 row = json.loads(line)
-                self._take(row["law"], row["planted"], row["said"])
+                law_id = row["law"].partition("@")[0]
+                if law_id in self.laws and row["law"] == law_version(law_id):
+                    self._take(law_id, row["planted"], row["said"])
 
     def _take(self, law_id: str, versions: Sequence[str], said: str) -> None:
         self.asked[law_id, *versions] = said
@@ -179,7 +194,8 @@ class Known:
         if (law_id, *versions) not in self.asked:
             start = time.monotonic()
             said = asked(law_id, planted)
-            row = {"law": law_id, "planted": versions, "said": said, "s": round(time.monotonic() - start, 1)}
+            took = round(time.monotonic() - start, 1)
+            row = {"law": law_version(law_id), "planted": versions, "said": said, "s": took}
             with self.file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             self._take(law_id, versions, said)
@@ -330,21 +346,21 @@ def page(known: Known, every: Mapping[str, Sequence[str]], reasons: Mapping[str,
 def main() -> int:
     """Ask what is not known, and write the page."""
     options = _options()
-    options.folder.mkdir(parents=True, exist_ok=True)
     prepare()
-    every, file = candidates(), options.folder / f"unique-{sources()}.jsonl"
+    every = candidates()
     own = {one: law_id for law_id, saboteurs in every.items() for one in saboteurs}
+    look = functools.partial(Known, options.known, own, every)
     reasons = json.loads(REASONS.read_text("utf-8"))
     wanted = options.laws or [law_id for law_id in every if law_id not in reasons]
     if options.shards:
-        prove(lambda: Known(file, own), every, wanted, options.shards)
+        prove(look, every, wanted, options.shards)
     if options.results:
         about = (
-            f"date {time.strftime('%Y-%m-%d', time.gmtime())}, backend {BACKEND}, sources {sources()}, "
+            f"date {time.strftime('%Y-%m-%d', time.gmtime())}, backend {BACKEND}, "
             f"python {platform.python_version()}, torch {metadata.version('torch').partition('+')[0]}, "
             f"hypothesis {metadata.version('hypothesis')}."
         )
-        options.results.write_text(page(Known(file, own), every, reasons, about), "utf-8")
+        options.results.write_text(page(look(), every, reasons, about), "utf-8")
     return 0
 
 
@@ -354,7 +370,7 @@ def _options() -> argparse.Namespace:
         "--laws", nargs="+", metavar="ID", default=[], help="those of these; else of all without a reason"
     )
     parser.add_argument("--shards", type=int, default=os.cpu_count() or 1, help="0: only write what is known")
-    parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="what is kept between runs")
+    parser.add_argument("--known", type=Path, default=KNOWN, help="what laws said, a line for each answer")
     parser.add_argument("--results", type=Path, help="the page that is written")
     return parser.parse_args()
 

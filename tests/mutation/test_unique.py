@@ -6,7 +6,7 @@ import json
 
 import pytest
 from mutation_trials.scope import ROOT
-from prove_unique import REASONS, Known, candidates, order, page, prove, version
+from prove_unique import REASONS, Known, candidates, law_version, order, page, prove, version
 
 from trunnion.testing.laws import catalogue
 from trunnion.testing.saboteurs import SABOTEURS
@@ -53,8 +53,9 @@ def known(tmp_path, monkeypatch):
 
     monkeypatch.setattr("prove_unique.asked", ask)
     monkeypatch.setattr("prove_unique.version", lambda one: one)
+    monkeypatch.setattr("prove_unique.law_version", lambda law_id: f"{law_id}@0")
     monkeypatch.setattr("prove_unique.is_written", lambda one: one == "three")
-    return Known(tmp_path / "known.jsonl", OWN), questions
+    return Known(tmp_path / "known.jsonl", OWN, NOTICES), questions
 
 
 def test_of_several_mistakes_it_is_found_out_which_a_law_notices(known):
@@ -69,8 +70,16 @@ def test_what_is_known_is_not_asked_again(known):
     made, questions = known
     made.caught("C", ["one", "two"])
     count = len(questions)
-    assert Known(made.file, OWN).caught("C", ["one", "two"]) == ["two"]
+    assert Known(made.file, OWN, NOTICES).caught("C", ["one", "two"]) == ["two"]
     assert len(questions) == count
+
+
+def test_a_law_whose_module_changes_is_asked_again(known, monkeypatch):
+    made, questions = known
+    made.caught("C", ["one"])
+    monkeypatch.setattr("prove_unique.law_version", lambda law_id: f"{law_id}@1")
+    assert Known(made.file, OWN, NOTICES).caught("C", ["one"]) == []
+    assert questions == [("C", "one")] * 2
 
 
 def test_a_saboteur_is_unique_that_no_other_law_notices(known):
@@ -98,8 +107,8 @@ def test_the_saboteurs_of_a_law_are_tried_until_one_is_unique(known, monkeypatch
     made, _ = known
     monkeypatch.setattr("prove_unique.order", list)
     every = {"A": ["two", "one"], "B": ["three"], "C": [], "D": ["four"]}
-    prove(lambda: Known(made.file, OWN), every, [*every], shards=2)
-    after = Known(made.file, OWN)
+    prove(lambda: Known(made.file, OWN, NOTICES), every, [*every], shards=2)
+    after = Known(made.file, OWN, NOTICES)
     assert [one for one in OWN if after.is_unique(one, "ABCD")] == ["one", "three"]
     assert (after.others("two", "ABCD")[0], after.others("four", "ABCD")[0]) == ("C", "C")
 
@@ -107,7 +116,7 @@ def test_the_saboteurs_of_a_law_are_tried_until_one_is_unique(known, monkeypatch
 def test_what_is_not_known_is_not_called_proved(tmp_path):
     every = candidates()
     own = {one: law_id for law_id, saboteurs in every.items() for one in saboteurs}
-    told = page(Known(tmp_path / "nothing.jsonl", own), every, SAID, "about")
+    told = page(Known(tmp_path / "nothing.jsonl", own, every), every, SAID, "about")
     rows = [line for line in told.splitlines() if line.startswith("| `")]
     assert len(rows) == len(every)
     assert all(row.split("|")[2].strip() == "" for row in rows)
@@ -125,3 +134,9 @@ def test_all_laws_are_asked_but_those_that_no_mistake_reaches():
 
 def test_a_saboteur_whose_module_changes_is_another():
     assert version("any-dtype") != version("one-zero")
+
+
+def test_laws_of_one_module_are_of_one_version():
+    first, same, other = (law_version(law_id).partition("@") for law_id in ("C7", "C8", "B1"))
+    assert (first[0], other[0]) == ("C7", "B1")
+    assert first[2] == same[2] != other[2]
