@@ -109,6 +109,14 @@ def test_structs_are_values() -> None:
     assert array(N, M) != array(M, N)
 
 
+def test_a_list_of_offsets_is_read_once() -> None:
+    offsets = [8, 0]
+    one = Struct((("a", N), ("b", M)), offsets)  # type: ignore[arg-type]  # what a caller may pass
+    offsets.reverse()
+    assert one.offsets == one.places == (8, 0)
+    assert hash(one) == hash(struct(("a", N), ("b", M), offsets={"a": 8, "b": 0}))
+
+
 @pytest.mark.parametrize(
     ("said", "field", "message"),
     [

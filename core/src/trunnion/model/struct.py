@@ -171,7 +171,9 @@ class Struct(OutsideExpr):
 
     def _lay_out(self) -> None:
         layouts = [layout_of(value) for _, value in self.fields]
-        places = _by_rule(layouts) if self.offsets is None else self._said(layouts)
+        if self.offsets is not None:
+            object.__setattr__(self, "offsets", self._said(layouts))
+        places = _by_rule(layouts) if self.offsets is None else self.offsets
         object.__setattr__(self, "places", places)
         least = max((one.alignment for one in layouts), default=1)
         alignment = least
