@@ -16,6 +16,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.plan import Source
 from trunnion.model.program import KernelProgram
+from trunnion.model.struct import Struct
 from trunnion.model.workspace import Workspace
 
 N, M = Symbol("n"), Symbol("m")
@@ -169,11 +170,28 @@ def test_a_symbol_that_only_an_absent_tensor_has_is_still_a_plan() -> None:
     assert binding.candidates == (binding.source,)
 
 
-def test_a_symbol_of_a_workspace_must_be_bound() -> None:
+@pytest.mark.parametrize("symbol", [M, Symbol("n", max=7)])
+@pytest.mark.parametrize(
+    "argument",
+    [
+        lambda w: w,
+        lambda w: w.at(0),
+        lambda w: w.view(),
+        lambda w: w.tiled((8, 64)),
+        lambda w: w.tiled((8, 64), shape=(64, 64), strides=(64, 1)),
+        lambda w: Struct((("map", w.tiled((8, 64), shape=(64, 64), strides=(64, 1))),)),
+    ],
+)
+def test_a_symbol_of_a_workspace_must_be_bound(symbol: Symbol, argument: Any) -> None:
     p = builder()
-    p.launch("k", (p.workspace("w", "int8", (N,)),), 1, 1)
-    with pytest.raises(ProgramError, match="does not stand in the signature"):
+    p.input("x", "int8", (N,))
+    p.launch("k", (argument(p.workspace("w", "int8", (symbol, 64))),), 1, 1)
+    with pytest.raises(ProgramError, match="does not stand in the signature") as caught:
         p.build()
+    assert caught.value.field.startswith("launches[0].args[0]")
+
+
+def test_a_symbol_of_an_output_must_be_bound() -> None:
     p = builder()
     p.output("y", "int8", (N,))
     p.launch("k", (), 1, 1)

@@ -216,7 +216,7 @@ def _expressions(argument: Argument) -> Iterator[Expr]:
     match argument:
         case TensorMap():
             yield argument.element_offset
-            yield from (*argument.extents, *argument.layout())
+            yield from (*argument.tensor.shape, *(argument.shape or ()), *argument.layout())
         case TensorView() | MovedAddress():
             yield from argument.expressions
         case Workspace():
