@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trunnion.errors import ProgramError
+from trunnion.errors import ExprError, ProgramError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Symbol
+from trunnion.model.expr import Binary, Const, Expr, Op, Select, Symbol, folded
+from trunnion.model.expr_tree import walk
+from trunnion.model.float_expr import real
 from trunnion.model.program import KernelProgram
 from trunnion.model.serial import SCHEMA
 
@@ -58,6 +60,57 @@ def test_labels_and_the_order_of_everything_survive(program: KernelProgram) -> N
     again = KernelProgram.from_json(program.to_json())
     assert [a.label for a in again.launches[0].args[:2]] == ["A", "B"]
     assert again.code == program.code
+
+
+def made(kind: Any, *parts: Any) -> Expr:
+    try:
+        return kind(*parts)
+    except ExprError:  # fails in every call
+        return parts[-1]
+
+
+N = Symbol("n", max=1 << 20)
+DIRECT = st.recursive(
+    st.just(N) | st.sampled_from((0, 1, 2, -1)).map(Const),
+    lambda inner: (
+        st.builds(made, st.just(Binary), st.sampled_from(Op), inner, inner)
+        | st.builds(made, st.just(Select), inner, inner, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(DIRECT)
+def test_a_tool_s_own_expression_survives_or_is_refused(expr: Expr) -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    p.launch("k", (p.input("x", "float32", (N,)), expr), 1, 1)
+    if all(folded(node) is None for node in walk(expr)):
+        program = p.build()
+        again = KernelProgram.from_json(program.to_json())
+        assert again == program
+        assert again.plan().hash == program.plan().hash
+    else:
+        with pytest.raises(ProgramError, match="fold at once") as caught:
+            p.build()
+        assert caught.value.field == "launches[0].args[1]"
+
+
+@pytest.mark.parametrize(
+    "field", ["shape", "strides", "output", "workspace", "check", "grid", "map", "float"]
+)
+def test_an_expression_that_json_would_fold_is_refused_wherever_it_stands(field: str) -> None:
+    def at(place: str) -> Expr:
+        return Binary(Op.ADD, N, Const(0)) if place == field else N
+
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = p.input("x", "float32", (N, at("shape")), strides=(at("strides"), 1))
+    w = p.workspace("w", "float32", (at("workspace"), 4))
+    tiled = x.tiled((8, 8), shape=(at("map"), 64), strides=(64, 1))
+    p.check(at("check"), "n")
+    outputs = p.output("y", "float32", (at("output"),))
+    p.launch("k", (outputs, w, tiled, real(at("float")) * 2.0), at("grid"), 1)
+    with pytest.raises(ProgramError, match=r"got n \+ 0, expected n: .* fold at once"):
+        p.build()
 
 
 @given(st.text(min_size=1))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Binary", "Cast", "Const", "Expr", "ExprLike", "NonInteger", "Op", "OutsideExpr", "Select", "Slot", "Symbol",
-    "as_expr", "binary", "ceildiv", "eq", "gcd", "ge", "gt", "integer_error", "le", "lt", "maximum", "minimum", "ne",
-    "select", "set_size", "symbols",
+    "as_expr", "binary", "ceildiv", "eq", "folded", "gcd", "ge", "gt", "integer_error", "le", "lt", "maximum",
+    "minimum", "ne", "select", "set_size", "symbols",
 ]  # fmt: skip
 
 _MAX_DEPTH = 100
@@ -284,7 +284,7 @@ class Slot(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Binary(Expr):
-    """An operation on two values. A comparison gives 1 or 0."""
+    """An operation on two values. A comparison gives 1 or 0. A program has none that `binary` would fold."""
 
     op: Op
     """The operation."""
@@ -329,7 +329,7 @@ class Binary(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Select(Expr):
-    """One of two values; only the chosen one is computed."""
+    """One of two values; only the chosen one is computed. A program has none that `select` would fold."""
 
     condition: Expr
     """Any value but 0 chooses `then`."""
@@ -452,13 +452,28 @@ _NEUTRAL = {Op.ADD: Const(0), Op.SUB: Const(0), Op.MUL: Const(1), Op.FLOORDIV: C
 def binary(op: Op, left: ExprLike, right: ExprLike) -> Expr:
     """Return an operation on two values; constants are folded, and neutral elements dropped, at once."""
     a, b = as_expr(left), as_expr(right)
+    found = _folded_binary(op, a, b)
+    return Binary(op, a, b) if found is None else found
+
+
+def _folded_binary(op: Op, a: Expr, b: Expr) -> Expr | None:
     if isinstance(a, Const) and isinstance(b, Const) and op.admits(b.value):
         return Const(op.compute(a.value, b.value))
     if b == _NEUTRAL.get(op):
         return a
     if a == _NEUTRAL.get(op) and op in (Op.ADD, Op.MUL):
         return b
-    return Binary(op, a, b)
+    return None
+
+
+def folded(node: Expr) -> Expr | None:
+    """Return what `binary` and `select` give instead of such a node; None: they make just this one."""
+    match node:
+        case Binary(op, left, right):
+            return _folded_binary(op, left, right)
+        case Select(Const(value), then, otherwise):
+            return then if value else otherwise
+    return None
 
 
 def ceildiv(numerator: ExprLike, denominator: ExprLike) -> Expr:

@@ -9,8 +9,9 @@ from trunnion.errors import ProgramError, shorten
 from trunnion.messages import suggestion
 from trunnion.model.code import DeviceCode, code_parts, part_position
 from trunnion.model.constant import Constant
-from trunnion.model.expr import Expr
-from trunnion.model.expr_tree import facts_of, symbols_of
+from trunnion.model.expr import Expr, folded
+from trunnion.model.expr_text import brief_expr
+from trunnion.model.expr_tree import symbols_of, walk
 from trunnion.model.facts import Occupancy
 from trunnion.model.fields import instance, instances, place, text
 from trunnion.model.float_expr import FloatCast, integers_of
@@ -27,7 +28,7 @@ from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from trunnion.model.expr import Symbol
     from trunnion.model.launch import Argument
@@ -71,7 +72,7 @@ class KernelProgram:
             if not getattr(self, name):
                 raise ProgramError("got none, expected at least one", field=name)
         self._check_size()
-        self._check_occupancies()
+        self._check_expressions()
         known = set(self.signature.symbols())
         params: set[Param] = {*self.signature.params, *self.signature.outputs}
         part = part_position(self.code)
@@ -140,23 +141,26 @@ class KernelProgram:
         nodes += sum(map(_launch_size, self.launches))
         expect_at_most(nodes, MOST_NODES, "nodes of expressions in all", "launches")
 
-    def _check_occupancies(self) -> None:
-        """Refuse the occupancy of a kernel that the program does not launch, or that may be one of several."""
+    def _check_expressions(self) -> None:
+        """Refuse an expression that its text would not give back, and an occupancy that says nothing."""
         parts: dict[str, set[DeviceCode | None]] = {}
         for launch in self.launches:
             parts.setdefault(launch.kernel, set()).add(launch.code or self.code[0])
         for field, expr in self._expressions():
-            for fact in facts_of(expr):
-                if not isinstance(fact, Occupancy) or len(parts.get(fact.kernel, ())) == 1:
-                    continue
-                if fact.kernel in parts:
-                    got = "two parts of the code have a kernel of that name: give one another name"
-                else:
-                    got = f"expected a kernel that the program launches{suggestion(fact.kernel, parts)}"
-                raise ProgramError(f"occupancy of kernel {shorten(fact.kernel)}: {got}", field=field)
+            for node in walk(expr):
+                if isinstance(node, Occupancy):
+                    _check_occupancy(node, parts, field)
+                elif node.depth > 1:
+                    _check_folded(node, field)
 
     def _expressions(self) -> Iterator[tuple[str, Expr]]:
-        """Yield every expression that is computed once the device is known, with the field that it stands in."""
+        """Yield every expression of the program, with the field that it stands in."""
+        for name in ("params", "outputs"):
+            for index, param in enumerate(getattr(self.signature, name)):
+                if isinstance(param, TensorParam):
+                    yield from ((f"{name}[{index}].shape[{i}]", one) for i, one in enumerate(param.shape))
+                    steps = param.strides or ()
+                    yield from ((f"{name}[{index}].strides[{i}]", one) for i, one in enumerate(steps))
         for index, check in enumerate(self.signature.checks):
             yield f"checks[{index}].condition", check.condition
         for index, launch in enumerate(self.launches):
@@ -210,6 +214,28 @@ class KernelProgram:
         from trunnion.model.serial.reading import load_program  # noqa: PLC0415 - it reads this module
 
         return load_program(text)
+
+
+def _check_occupancy(fact: Occupancy, parts: Mapping[str, set[DeviceCode | None]], field: str) -> None:
+    """Refuse the occupancy of a kernel that the program does not launch, or that may be one of several."""
+    if len(parts.get(fact.kernel, ())) == 1:
+        return
+    if fact.kernel in parts:
+        got = "two parts of the code have a kernel of that name: give one another name"
+    else:
+        got = f"expected a kernel that the program launches{suggestion(fact.kernel, parts)}"
+    raise ProgramError(f"occupancy of kernel {shorten(fact.kernel)}: {got}", field=field)
+
+
+def _check_folded(node: Expr, field: str) -> None:
+    """Refuse a node that its function would not have made, as what reads the text of it does not either."""
+    found = folded(node)
+    if found is not None:
+        raise ProgramError(
+            f"got {brief_expr(node, ())}, expected {brief_expr(found, ())}: make it by binary() or select(), which "
+            "fold at once, or by operators, not as Binary(...) or Select(...)",
+            field=field,
+        )
 
 
 def _expressions(argument: Argument) -> Iterator[Expr]:
