@@ -14,6 +14,7 @@ from trunnion.image import (
     CubinInfo,
     KernelInfo,
     SyntheticKernel,
+    SyntheticVariable,
     pack_parameters,
     read_cubin,
     synthetic_cubin,
@@ -165,6 +166,26 @@ def test_contradictions_are_refused_by_what_and_where(data: bytes, problem: str)
     with pytest.raises(CorruptArtifactError) as caught:
         read_cubin(data)
     assert problem in str(caught.value)
+
+
+def test_a_small_file_does_not_fill_memory_with_its_variables() -> None:
+    many = [SyntheticVariable(name=f"v{index}", nbytes=1, init=b"\1") for index in range(1000)]
+    whole = SyntheticVariable(name="whole", nbytes=10_000, init=bytes(range(250)) * 40)
+    image = bytearray(synthetic_cubin([], variables=[whole, *many]))
+    elf = read_elf(bytes(image))
+    for symbol in elf.symbols()[2:]:
+        start = elf.symbol_table().offset + symbol.index * SYM.size
+        struct.pack_into("<QQ", image, start + 8, 0, 10_000)  # where the first lies
+    with pytest.raises(CorruptArtifactError, match="variables of 10010000 bytes in a file of"):
+        read_cubin(bytes(image))
+
+
+def test_records_are_read_once_however_many_headers_name_them() -> None:
+    image = bytearray(IMAGE)
+    for name in (".nv.info.full", ".nv.info.wide"):
+        struct.pack_into("<QQ", image, section(name)[1] + 24, 0, len(IMAGE))
+    with pytest.raises(CorruptArtifactError, match=rf"bytes of .nv.info sections, of {len(IMAGE)}"):
+        read_cubin(bytes(image))
 
 
 @pytest.mark.parametrize(

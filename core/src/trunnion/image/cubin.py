@@ -64,6 +64,8 @@ _LEGACY_ACCELERATED: Final = 0x800
 _ACCELERATED: Final = 0x8
 _FUNCTION_FIGURE: Final = struct.Struct("<II")
 _FIGURES: Final = MappingProxyType({Key.REGCOUNT: "a register count", Key.MIN_STACK_SIZE: "a stack size"})
+_OVERLAP: Final = 4
+"""How many times a file's bytes its variables may take, which hardly overlap: a small file is not to fill memory."""
 _BANK: Final = struct.Struct("<IHH")
 
 
@@ -211,6 +213,7 @@ def read_cubin(data: bytes) -> CubinInfo:
         message says what was found and where.
     """
     elf = read_elf(data)
+    _check_records(elf)
     symbols = elf.symbols()
     figures = _read_figures(elf, len(symbols))
     infos = _info_sections(elf)
@@ -272,12 +275,22 @@ def _is_kernel(symbol: Symbol) -> bool:
     return symbol.kind == STT_FUNC and bool(symbol.other & STO_CUDA_ENTRY) and symbol.section != 0
 
 
+def _check_records(elf: Elf) -> None:
+    """Refuse descriptions that overlap, as sections do not: many headers over one place would cost quadratic time."""
+    nbytes = sum(section.size for section in elf.sections if section.kind == SHT_CUDA_INFO)
+    if nbytes > len(elf.data):
+        raise CorruptArtifactError("cubin", f"{nbytes} bytes of .nv.info sections, of {len(elf.data)}")
+
+
 def _read_variables(elf: Elf, symbols: tuple[Symbol, ...]) -> tuple[VariableInfo, ...]:
     """Return the variables: objects in the sections where a source's variables lie."""
     places = {
         section.index: section for section in elf.sections if section.name in {USER_CONSTANTS, *GLOBALS}
     }
     found = [one for one in symbols if one.kind in {STT_OBJECT, STT_CUDA_OBJECT} and one.section in places]
+    held = sum(min(one.size, len(elf.contents(places[one.section]))) for one in found)
+    if held > _OVERLAP * len(elf.data):
+        raise CorruptArtifactError("cubin", f"variables of {held} bytes in a file of {len(elf.data)}")
     return tuple(
         _read_variable(elf, places[symbol.section], symbol, name)
         for symbol, name in zip(found, elf.symbol_names(found), strict=True)
