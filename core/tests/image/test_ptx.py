@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -164,6 +165,17 @@ def test_static_shared_memory_is_counted_where_it_is_used() -> None:
 """
     info = read_ptx(HEAD + text)
     assert [kernel.static_smem_bytes for kernel in info.kernels] == [4 + 28 + 4, 0, 32]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [".a" * 400_000, "".join(f".entry k{index}{{}}\n" for index in range(20_000))],
+    ids=["types", "kernels"],
+)
+def test_a_long_text_costs_as_much_as_it_is_long(text: str) -> None:
+    started = time.thread_time()
+    read_ptx(HEAD + text)
+    assert time.thread_time() - started < 8
 
 
 def test_parameters_lie_where_the_assembler_of_an_architecture_puts_them() -> None:

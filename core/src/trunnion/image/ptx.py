@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -138,8 +139,8 @@ class _Reader:
         self._arch = arch
         self._shared: dict[str, tuple[int, int]] = {}
         self._at = 0
-        self._ahead: list[str] = []
-        self._kernels: list[KernelInfo] = []
+        self._ahead: deque[str] = deque()
+        self._kernels: dict[str, KernelInfo] = {}
         self._definitions: list[str] = []
         self._variables: list[VariableInfo] = []
 
@@ -168,7 +169,7 @@ class _Reader:
         return PtxInfo(
             version=version,
             target=target,
-            kernels=tuple(self._kernels),
+            kernels=tuple(self._kernels.values()),
             definitions=tuple(self._definitions),
             variables=tuple(self._variables),
         )
@@ -215,7 +216,7 @@ class _Reader:
         if self._next() == ";":
             return ""  # a declaration
         body = self._skip_block()
-        if any(kernel.name == name for kernel in self._kernels):
+        if name in self._kernels:
             raise CorruptArtifactError(_WHAT, f"two kernels are called {shorten(name)}")
         kernel = _kernel(name, layouts, target, bounds, rank)
         static = block_bytes(body, self._shared)
@@ -225,7 +226,7 @@ class _Reader:
             needs_cluster=".explicitcluster" in said and kernel.cluster is None,
             grid_counts_clusters=".blocksareclusters" in said,
         )
-        self._kernels.append(kernel)
+        self._kernels[name] = kernel
         return name
 
     def _parameters(self) -> Iterator[tuple[int, int]]:
@@ -309,9 +310,9 @@ class _Reader:
             self._at = match.end()
             word = match[0]
             if match.lastgroup == "word" and word.startswith("."):
-                self._ahead = [f".{part}" for part in word[1:].split(".")]
+                self._ahead.extend(f".{part}" for part in word[1:].split("."))
             elif match.lastgroup != "skip":
-                self._ahead = [word]
+                self._ahead.append(word)
         return True
 
     def _peek(self) -> str:
@@ -321,7 +322,7 @@ class _Reader:
     def _next(self) -> str:
         if not self._more():
             raise CorruptArtifactError(_WHAT, "ends too early")
-        return self._ahead.pop(0)
+        return self._ahead.popleft()
 
     def _number(self, where: str) -> int:
         text = self._next()
