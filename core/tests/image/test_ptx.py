@@ -168,6 +168,54 @@ def test_static_shared_memory_is_counted_where_it_is_used() -> None:
 
 
 @pytest.mark.parametrize(
+    ("declaration", "nbytes"),
+    [
+        (".v4 .f32 q[64]", 1024),
+        (".align 16 .v2.b64 q[3]", 48),
+        (".b8 small; .shared .v4 .b16 q", 9),
+        (".f16x2 pairs[4]", 16),
+        (".b128 wide[2]", 32),
+        (".align 4611686018427387904 .b8 q[7]", 7),
+        (".b8 most[9223372036854775807]", 2**63 - 1),
+        (".b8 none[0]", 0),
+    ],
+)
+def test_the_room_of_a_shared_variable_follows_from_its_declaration(declaration: str, nbytes: int) -> None:
+    info = read_ptx(f"{HEAD}.entry k() {{ .shared {declaration}; ret; }}")
+    assert info.kernels[0].static_smem_bytes == nbytes
+
+
+@pytest.mark.parametrize(
+    ("declaration", "said"),
+    [
+        (".align 0 .b8 x[1]", "'x' is aligned to '0', expected a power of two"),
+        (".align 24 .b8 x[1]", "'x' is aligned to '24'"),
+        (".align 9223372036854775808 .b8 x[1]", "'x' is aligned to '9223372036854775808'"),
+        (f".align {'9' * 5000} .b8 x[1]", "'x' is aligned to '999"),
+        (".b8 x[9223372036854775808]", "'x' has more than 9223372036854775807 bytes"),
+        (f".b8 x[{'9' * 5000}]", "'x' has more than"),
+        (".v2 .f32 x" + "[999999999999999]" * 400, "'x' has more than"),
+    ],
+)
+@pytest.mark.parametrize("place", ["module", "body"])
+def test_room_that_no_address_reaches_is_refused(declaration: str, said: str, place: str) -> None:
+    module, body = (f".shared {declaration};" if one == place else "" for one in ("module", "body"))
+    with pytest.raises(CorruptArtifactError) as caught:
+        read_ptx(f"{HEAD}{module} .entry k() {{ {body} }}")
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("space", [".global", ".const"])
+def test_a_variable_larger_than_any_memory_is_refused(space: str) -> None:
+    (most,) = read_ptx(f"{HEAD}{space} .b8 x[9223372036854775807];").variables
+    assert most.nbytes == 2**63 - 1
+    for extents in ("[9223372036854775808]", f"[{'9' * 5000}]", "[999999999999999]" * 400):
+        with pytest.raises(CorruptArtifactError, match="'x' has more than"):
+            read_ptx(f"{HEAD}{space} .b8 x{extents};")
+
+
+@pytest.mark.parametrize(
     "text",
     [".a" * 400_000, "".join(f".entry k{index}{{}}\n" for index in range(20_000))],
     ids=["types", "kernels"],

@@ -7,7 +7,6 @@ Directives"); whether the rest is good PTX, an assembler says.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import deque
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import KernelInfo, VariableInfo
 from trunnion.image.layout import arch_number, pack_parameters
-from trunnion.image.ptx_shared import block_bytes, shared_variables
+from trunnion.image.ptx_shared import SIZES, block_bytes, declared_bytes, shared_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,17 +36,6 @@ _SINCE: Final = {
     **{f"9.{minor}": (13, minor) for minor in range(3)},
 }
 """By version of PTX the version of CUDA that brought it ("PTX ISA", chapter "Release Notes")."""
-_SIZES: Final = {
-    kind: bits // 8
-    for bits, kinds in {
-        8: "b8 u8 s8",
-        16: "b16 u16 s16 f16 bf16",
-        32: "b32 u32 s32 f32 f16x2 bf16x2",
-        64: "b64 u64 s64 f64",
-        128: "b128",
-    }.items()
-    for kind in kinds.split()
-}
 _DIMS: Final = {".maxntid": "max_threads", ".reqntid": "required_threads", ".reqnctapercluster": "cluster"}
 _VARIABLES: Final = frozenset({".global", ".const", ".shared"})
 _DIM_COUNT: Final = 3
@@ -254,8 +242,8 @@ class _Reader:
                 alignment = alignment if pointer else number
             elif word == ".ptr":
                 pointer = True
-            elif word[1:] in _SIZES:
-                size = _SIZES[word[1:]]
+            elif word[1:] in SIZES:
+                size = SIZES[word[1:]]
             elif not pointer:
                 raise CorruptArtifactError(_WHAT, f"has a parameter of the unknown type {shorten(word)}")
         count = 1
@@ -362,12 +350,12 @@ def _declared(name: str, space: str, said: str) -> VariableInfo:
     head = said.partition("=")[0].rstrip("; \t\r\n")
     found = _DECLARED.search(head)
     managed = ".managed" in head
-    if found is None or found["name"] != name or found["type"] not in _SIZES:
+    if found is None or found["name"] != name or found["type"] not in SIZES:
         return VariableInfo(name=name, nbytes=None, constant=space == ".const", managed=managed)
     extents = [extent.strip() for extent in re.findall(r"\[([\s\w]*)\]", found["extents"])]
-    known = all(re.fullmatch(r"[0-9]{1,15}", extent) for extent in extents)
-    width = _SIZES[found["type"]] * int(found["lanes"] or 1)
-    nbytes = width * math.prod(map(int, extents)) if known else None
+    known = all(re.fullmatch(r"[0-9]+", extent) for extent in extents)
+    width = SIZES[found["type"]] * int(found["lanes"] or 1)
+    nbytes = declared_bytes(name, width, extents) if known else None
     return VariableInfo(name=name, nbytes=nbytes, constant=space == ".const", managed=managed)
 
 

@@ -1,4 +1,4 @@
-"""How much static shared memory the declarations of a PTX text take.
+"""How many bytes the declarations of a PTX text take, and how much static shared memory a kernel.
 
 Source: PTX ISA, State Spaces and Variables.
 """
@@ -8,16 +8,67 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.model.interval import INT64_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["block_bytes", "shared_variables"]
+__all__ = ["SIZES", "block_bytes", "declared_bytes", "shared_variables"]
+
+SIZES: Final = {
+    kind: bits // 8
+    for bits, kinds in {
+        8: "b8 u8 s8",
+        16: "b16 u16 s16 f16 bf16",
+        32: "b32 u32 s32 f32 f16x2 bf16x2",
+        64: "b64 u64 s64 f64",
+        128: "b128",
+    }.items()
+    for kind in kinds.split()
+}
+"""By type the bytes of one number."""
 
 _NAME: Final = r"[A-Za-z_$%][A-Za-z0-9_$]*"
 _COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _SHARED: Final = re.compile(
-    rf"(\.extern\s+)?\.shared\s+(?:\.align\s+(\d+)\s+)?\.[a-z]+(\d+)(?:x(\d))?\s+({_NAME})\s*((?:\[\s*(?:\d+\s*)?\])*)"
+    r"(\.extern\s+)?\.shared\s+(?:\.align\s+(\d+)\s+)?(?:\.v([248])\s*)?"
+    rf"\.({'|'.join(SIZES)})\s+({_NAME})\s*((?:\[\s*(?:\d+\s*)?\])*)",
+    re.ASCII,
 )
+_DIGITS: Final = len(str(INT64_MAX))
+
+
+def declared_bytes(name: str, width: int, counts: Iterable[str]) -> int:
+    """Return the bytes of a variable.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    width
+        Bytes of one element.
+    counts
+        Its extents, in decimal digits.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If they are more than any address reaches.
+    """
+    nbytes = width
+    for count in counts:
+        nbytes *= _number(count)
+        if nbytes > INT64_MAX:
+            raise CorruptArtifactError(
+                "PTX", f"variable {shorten(name)} has more than {INT64_MAX} bytes, at [{shorten(count)}]"
+            )
+    return nbytes
+
+
+def _number(digits: str) -> int:
+    """Return a number; of one beyond 64 bits, which Python may not even read, that it is beyond them."""
+    return int(digits) if len(digits) <= _DIGITS else INT64_MAX + 1
 
 
 def shared_variables(text: str) -> dict[str, tuple[int, int]]:
@@ -27,17 +78,24 @@ def shared_variables(text: str) -> dict[str, tuple[int, int]]:
     ----------
     text
         Declarations, or the body of a kernel. What an ``.extern`` declares is dynamic, or another file's.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If one is larger than any address reaches, or aligned to no power of two.
     """
     found = {}
-    for external, alignment, bits, lanes, name, dimensions in _SHARED.findall(_COMMENT.sub(" ", text)):
+    for external, alignment, lanes, kind, name, dimensions in _SHARED.findall(_COMMENT.sub(" ", text)):
         counts = re.findall(r"\[\s*(\d*)\s*\]", dimensions)
         if external or "" in counts:
             continue
-        size = int(bits) * int(lanes or 1) // 8
-        nbytes = size
-        for count in counts:
-            nbytes *= int(count)
-        found[name] = nbytes, max(size, int(alignment or 1))
+        width = SIZES[kind] * int(lanes or 1)
+        aligned = _number(alignment or "1")
+        if aligned.bit_count() != 1 or aligned > INT64_MAX:
+            raise CorruptArtifactError(
+                "PTX", f"variable {shorten(name)} is aligned to {shorten(alignment)}, expected a power of two"
+            )
+        found[name] = declared_bytes(name, width, counts), max(width, aligned)
     return found
 
 
