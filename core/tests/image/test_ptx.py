@@ -178,11 +178,85 @@ def test_static_shared_memory_is_counted_where_it_is_used() -> None:
         (".align 4611686018427387904 .b8 q[7]", 7),
         (".b8 most[9223372036854775807]", 2**63 - 1),
         (".b8 none[0]", 0),
+        (".align 0x10 .b8 q[0x100]", 256),
+        (".b8 q[0b101]; .shared .b8 r[017U]", 5 + 15),
+        (".f32 s[100], t[50], u", 604),
     ],
 )
 def test_the_room_of_a_shared_variable_follows_from_its_declaration(declaration: str, nbytes: int) -> None:
     info = read_ptx(f"{HEAD}.entry k() {{ .shared {declaration}; ret; }}")
     assert info.kernels[0].static_smem_bytes == nbytes
+
+
+FUNCTIONS = """.shared .b8 all[3];
+.func late() { mov.u32 %r1, all; { .shared .align 8 .b8 own[8]; } }
+.func loop() { .shared .b32 a; call loop; call late, (); ret; }
+.func other() { .shared .b32 a; ret; }
+.visible .func named();
+.alias named, other;
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "nbytes"),
+    [
+        ("call late, ();", 8 + 3),
+        ("call loop;", 8 + 4 + 3),
+        ("call loop; call other; mov.u32 %r1, all;", 8 + 4 + 4 + 3),
+        ("call named; .shared .b32 a;", 4 + 4),
+        ("// call late\n", 0),
+    ],
+)
+def test_shared_memory_of_a_function_counts_for_the_kernels_that_reach_it(body: str, nbytes: int) -> None:
+    (kernel,) = read_ptx(f"{HEAD}.visible .entry k() {{ {body} ret; }}\n{FUNCTIONS}").kernels
+    assert kernel.static_smem_bytes == nbytes
+
+
+def test_kernels_and_functions_that_reach_all_of_each_other_end_soon() -> None:
+    calls = "".join(f"call f{index}; " for index in range(1200))
+    functions = "".join(f".func f{index}() {{ .shared .b8 a; {calls} }}\n" for index in range(1200))
+    with pytest.raises(CorruptArtifactError, match="calls lead to shared memory"):
+        read_ptx(f"{HEAD}{functions}.entry k() {{ call f0; }}")
+
+
+@pytest.mark.parametrize(
+    ("text", "defined"),
+    [
+        (".visible .global .u32 a, b[3];", ["a", "b"]),
+        (".visible .const .u32 a = 1, b[2] = {1, 2}, c = generic(a);", ["a", "b", "c"]),
+        (".extern .global .u32 a, b;", []),
+        (".visible .func g(.param .b32 p); .func f() { ret; } .alias g, f;", ["g"]),
+        (".func g(); .visible .func f() { ret; } .alias g, f;", ["f"]),
+        ('.visible .func f() .pragma "nounroll"; { ret; }', ["f"]),
+    ],
+)
+def test_what_a_text_defines(text: str, defined: list[str]) -> None:
+    assert [*read_ptx(HEAD + text).definitions] == defined
+
+
+def test_variables_of_one_declaration() -> None:
+    found = read_ptx(
+        HEAD + ".visible.global.align 8 .v2.f32 a, b[3];.const .attribute(.managed) .u8 c[0x10] = {1,2}, d[N];"
+    )
+    assert [(one.name, one.nbytes, one.constant, one.managed) for one in found.variables] == [
+        ("a", 8, False, False),
+        ("b", 24, False, False),
+        ("c", 16, True, True),
+        ("d", None, True, True),
+    ]
+
+
+def test_a_pragma_between_parameters_and_body_is_passed_over() -> None:
+    (kernel,) = read_ptx(
+        HEAD + '.entry k(.param .u8 a) .pragma "nounroll", "used"; .maxntid 0x80U, 1 { ret; }'
+    ).kernels
+    assert (kernel.name, kernel.max_threads, len(kernel.parameters)) == ("k", (128, 1, 1), 1)
+
+
+@pytest.mark.parametrize("number", ["0x", "0b2", "09", "1.5", "-1", "1U2", "0x1FFFFFFFF", "9" * 5000])
+def test_a_bound_that_is_no_number_of_32_bits_is_refused(number: str) -> None:
+    with pytest.raises(CorruptArtifactError, match="expected a number"):
+        read_ptx(f"{HEAD}.entry k() .maxntid {number} {{ }}")
 
 
 @pytest.mark.parametrize(

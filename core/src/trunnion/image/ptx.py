@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import KernelInfo, VariableInfo
 from trunnion.image.layout import arch_number, pack_parameters
-from trunnion.image.ptx_shared import SIZES, block_bytes, declared_bytes, shared_variables
+from trunnion.image.ptx_shared import SIZES, block_bytes, declared_bytes, integer, shared_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,10 +39,8 @@ _SINCE: Final = {
 _DIMS: Final = {".maxntid": "max_threads", ".reqntid": "required_threads", ".reqnctapercluster": "cluster"}
 _VARIABLES: Final = frozenset({".global", ".const", ".shared"})
 _DIM_COUNT: Final = 3
-_DECLARED: Final = re.compile(
-    r"(?:\.v(?P<lanes>[248])\s*)?\.(?P<type>[bufs]\w+)\s+(?P<name>[\w$%]+)\s*(?P<extents>(?:\[[\s\w]*\]\s*)*)\Z"
-)
-"""Of a variable's declaration its type, its name and its extents."""
+_EXTENTS: Final = re.compile(r"(?:\[ [0-9]\w* \] ?)*", re.ASCII)
+_MOST_NUMBER: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +127,8 @@ class _Reader:
         self._at = 0
         self._ahead: deque[str] = deque()
         self._kernels: dict[str, KernelInfo] = {}
+        self._bodies: dict[str, str] = {}
+        self._declared: set[str] = set()
         self._definitions: list[str] = []
         self._variables: list[VariableInfo] = []
 
@@ -141,23 +141,27 @@ class _Reader:
                 visible, weak = visible or token == ".visible", weak or token == ".weak"
                 external = external or token in {".extern", ".common"}
                 continue
+            names: list[str] = []
             if token == ".entry":
-                name = self._entry(self._arch or target)
+                names = self._entry(self._arch or target)
             elif token == ".func":
-                name = self._function()
+                names = self._function(visible=visible)
+            elif token == ".alias":
+                names, visible = self._alias(), True
             elif token in _VARIABLES:
-                name = self._variable(token, external=external)
-            else:
-                if token == "{":
-                    self._skip_block()
-                name = ""
-            if name and visible and not weak and not external:
-                self._definitions.append(name)
+                names = self._variables_of(token, external=external)
+            elif token == "{":
+                self._skip_block()
+            if visible and not weak and not external:
+                self._definitions += names
             visible = weak = external = False
+        statics = block_bytes(self._kernels, self._bodies, self._shared)
         return PtxInfo(
             version=version,
             target=target,
-            kernels=tuple(self._kernels.values()),
+            kernels=tuple(
+                replace(one, static_smem_bytes=statics[one.name]) for one in self._kernels.values()
+            ),
             definitions=tuple(self._definitions),
             variables=tuple(self._variables),
         )
@@ -188,34 +192,38 @@ class _Reader:
                 raise CorruptArtifactError(_WHAT, f"has {shorten(size)}-bit addresses, expected 64")
         return version, target
 
-    def _entry(self, target: str) -> str:
+    def _entry(self, target: str) -> list[str]:
         name = self._next()
         layouts = tuple(self._parameters()) if self._peek() == "(" else ()
         bounds: dict[str, tuple[int, int, int]] = {}
         rank = None
         said: set[str] = set()
         while self._peek() not in {"{", ";"}:
-            directive = self._next()
+            directive = self._directive()
             said.add(directive)
             if directive in _DIMS:
                 bounds[_DIMS[directive]] = self._dims(name)
             elif directive == ".maxclusterrank":
                 rank = self._number(name)
         if self._next() == ";":
-            return ""  # a declaration
-        body = self._skip_block()
+            return []  # a declaration
         if name in self._kernels:
             raise CorruptArtifactError(_WHAT, f"two kernels are called {shorten(name)}")
-        kernel = _kernel(name, layouts, target, bounds, rank)
-        static = block_bytes(body, self._shared)
-        kernel = replace(
-            kernel,
-            static_smem_bytes=static,
-            needs_cluster=".explicitcluster" in said and kernel.cluster is None,
+        self._bodies[name] = self._skip_block()
+        self._kernels[name] = replace(
+            _kernel(name, layouts, target, bounds, rank),
+            needs_cluster=".explicitcluster" in said and "cluster" not in bounds,
             grid_counts_clusters=".blocksareclusters" in said,
         )
-        self._kernels[name] = kernel
-        return name
+        return [name]
+
+    def _directive(self) -> str:
+        """Take a directive between the parameters and the body; of a pragma, which has an end of its own, all."""
+        directive = self._next()
+        if directive == ".pragma":
+            while self._next() != ";":
+                pass
+        return directive
 
     def _parameters(self) -> Iterator[tuple[int, int]]:
         """Yield the size and the alignment of each parameter, in bytes."""
@@ -258,34 +266,52 @@ class _Reader:
             raise CorruptArtifactError(_WHAT, f"parameter {shorten(word)} has no size")
         return size * count, alignment or size
 
-    def _function(self) -> str:
+    def _function(self, *, visible: bool) -> list[str]:
         if self._peek() == "(":
             self._skip_parentheses()  # the result
         name = self._next()
         if self._peek() == "(":
             self._skip_parentheses()
         while self._peek() not in {"{", ";"}:
-            self._next()
+            self._directive()
         if self._next() == ";":
-            return ""
-        self._skip_block()
-        return name
+            self._declared |= {name} if visible else set()
+            return []
+        self._bodies[name] = self._skip_block()
+        return [name]
 
-    def _variable(self, space: str, *, external: bool) -> str:
-        name = ""
-        start = self._at
+    def _alias(self) -> list[str]:
+        """Read what is another name of a function ("Linking Directives: .alias"): its declaration says who sees it."""
+        name, _, aliased = self._next(), self._next(), self._next()
+        self._bodies[name] = aliased  # a name that a kernel reaches reaches that function
+        return [name] if name in self._declared else []
+
+    def _variables_of(self, space: str, *, external: bool) -> list[str]:
+        """Read a declaration of variables, which may be several of one type."""
+        first, *others = self._members()
+        kind, first = _split_type(first)
+        found = [_Variable(one[0], space, kind, " ".join(one[1:])) for one in (first, *others) if one]
+        for one in found if not external else ():
+            if space == ".shared":
+                self._shared |= shared_variables(one.text)
+            else:
+                self._variables.append(one.info)
+        return [one.name for one in found]
+
+    def _members(self) -> list[list[str]]:
+        """Take a list of declarations to its end; what they are initialised with is left out."""
+        members: list[list[str]] = [[]]
+        depth, valued = 0, False
         while (token := self._next()) != ";":
-            if token in {"=", "["}:
-                while self._next() != ";":
-                    pass
-                break
-            name = token
-        said = self._rest[start : self._at]
-        if space == ".shared" and not external:
-            self._shared |= shared_variables(f".shared {said}")
-        elif not external:
-            self._variables.append(_declared(name, space, said))
-        return name
+            depth += (token in {"{", "("}) - (token in {"}", ")"})
+            if token == "," and not depth:
+                members.append([])
+                valued = False
+            elif token == "=" or valued:
+                valued = True
+            else:
+                members[-1].append(token)
+        return members
 
     # Tokens ------------------------------------------------------------------------------------------------------
 
@@ -314,9 +340,10 @@ class _Reader:
 
     def _number(self, where: str) -> int:
         text = self._next()
-        if not re.fullmatch(r"[0-9]{1,9}", text):
+        number = integer(text)
+        if number is None or number > _MOST_NUMBER:
             raise CorruptArtifactError(_WHAT, f"has {shorten(text)} at {shorten(where)}, expected a number")
-        return int(text)
+        return number
 
     def _dims(self, name: str) -> tuple[int, int, int]:
         dims = [self._number(name)]
@@ -345,18 +372,39 @@ class _Reader:
             pass
 
 
-def _declared(name: str, space: str, said: str) -> VariableInfo:
-    """Return a variable by its declaration, behind the word for its space ("PTX ISA", "Variables")."""
-    head = said.partition("=")[0].rstrip("; \t\r\n")
-    found = _DECLARED.search(head)
-    managed = ".managed" in head
-    if found is None or found["name"] != name or found["type"] not in SIZES:
-        return VariableInfo(name=name, nbytes=None, constant=space == ".const", managed=managed)
-    extents = [extent.strip() for extent in re.findall(r"\[([\s\w]*)\]", found["extents"])]
-    known = all(re.fullmatch(r"[0-9]+", extent) for extent in extents)
-    width = SIZES[found["type"]] * int(found["lanes"] or 1)
-    nbytes = declared_bytes(name, width, extents) if known else None
-    return VariableInfo(name=name, nbytes=nbytes, constant=space == ".const", managed=managed)
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """One variable of a declaration."""
+
+    name: str
+    space: str
+    kind: list[str]
+    """What stands before its name: alignment, attributes, vector, type."""
+    extents: str
+
+    @property
+    def text(self) -> str:
+        """What declares it alone."""
+        return " ".join((self.space, *self.kind, self.name, self.extents))
+
+    @property
+    def info(self) -> VariableInfo:
+        """What is known of it ("PTX ISA", "Variables")."""
+        width = next((SIZES[one[1:]] for one in self.kind if one[1:] in SIZES), 0)
+        lanes = next((int(one[2:]) for one in self.kind if one in {".v2", ".v4", ".v8"}), 1)
+        known = width and _EXTENTS.fullmatch(self.extents)
+        nbytes = declared_bytes(self.name, width * lanes, self.extents) if known else None
+        constant, managed = self.space == ".const", ".managed" in self.kind
+        return VariableInfo(name=self.name, nbytes=nbytes, constant=constant, managed=managed)
+
+
+def _split_type(tokens: list[str]) -> tuple[list[str], list[str]]:
+    """Return what stands before the name of the first of some variables, and the rest."""
+    end = 0
+    while end < len(tokens) and tokens[end].startswith("."):
+        taken = {".align": 1, ".attribute": 3}.get(tokens[end], 0)
+        end += 1 + taken
+    return tokens[:end], tokens[end:]
 
 
 def _kernel(
