@@ -165,9 +165,9 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         if lazy:
             known.write()
 
-    def artifact() -> Artifact:
+    def artifact(*, anew: bool = recache) -> Artifact:
         with _machine():
-            return job.artifact(job.request(named, kind, given), known, store, anew=recache)
+            return job.artifact(job.request(named, kind, given), known, store, anew=anew)
 
     built = PendingArtifact(kind, artifact, known) if lazy else artifact()
     if store is None:
@@ -175,7 +175,7 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
 
     def again(broken: Artifact) -> Artifact:
         store.set_aside(broken.manifest.key)
-        return artifact()
+        return artifact(anew=True)  # where it could not be moved, the store would find it again
 
     return CompiledProgram(BuiltProgram(built, job.backend, known, again, store.tell))
 

@@ -189,7 +189,8 @@ class ArtifactStore:
     def set_aside(self, key: str) -> None:
         """Set an artifact aside that is whole, and cannot be loaded here all the same: the next build replaces it.
 
-        It stays where the folder does not let it be moved. This object does not take it from a tier behind it any more.
+        It stays where the folder does not let it be moved, and is found there unless one builds anew. This object does
+        not take it from a tier behind it any more.
 
         Parameters
         ----------

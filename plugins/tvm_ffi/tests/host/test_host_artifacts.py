@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
@@ -23,11 +26,11 @@ from trunnion.errors import (
 )
 from trunnion.examples import load
 from trunnion.storage import remembered
+from trunnion.storage.refusals import NotKeptWarning
 from trunnion.toolchain import host_reading
 from trunnion_tvm_ffi.compiler import host_compiler
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import SimpleNamespace
 
 BLOCK = "#include <trunnion/block.h>\n"
@@ -98,6 +101,36 @@ def test_what_is_kept_and_cannot_be_loaded_is_built_again(
     with warnings.catch_warnings(), trunnion.compile(program, cache=store) as third:
         warnings.simplefilter("error")
         assert third(x, 3.0).tolist() == [3.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("refused", "number"), [("rename", errno.EXDEV), ("mkdir", errno.ENOSPC)], ids=["overlay", "full disk"]
+)
+def test_what_cannot_be_loaded_is_built_again_where_it_cannot_be_moved(
+    scale: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str, number: int
+) -> None:
+    """An overlay does not rename what lies in a lower layer; a full disk has no room for another folder."""
+    kept = trunnion.compile(scale.program, cache=tmp_path / "first").artifact
+    store = trunnion.ArtifactStore(tmp_path / "second")
+    broken = kept.including("launcher.so", b"no library")
+    store.get_or_build(kept.manifest.key, lambda _: broken)
+    call = getattr(os, refused)
+
+    def refusing(place: Any, *rest: Any, **named: Any) -> Any:
+        if Path(place).is_relative_to(store.root):
+            raise OSError(number, os.strerror(number))
+        return call(place, *rest, **named)
+
+    monkeypatch.setattr(os, refused, refusing)
+    for _ in range(2):
+        with (
+            trunnion.compile(scale.program, cache=store) as again,
+            pytest.warns(CorruptArtifactWarning, match="it was built again"),
+            pytest.warns(NotKeptWarning, match="cannot keep"),
+        ):
+            assert again(torch.ones(4), 2.0).tolist() == [2.0] * 4
+        assert again.artifact.files == kept.files
+    assert store.get(kept.manifest.key) == broken
 
 
 def test_what_cannot_be_loaded_and_was_not_kept_is_an_error(scale: Any, tmp_path: Path) -> None:
