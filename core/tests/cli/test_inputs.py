@@ -159,6 +159,14 @@ def test_sizes_that_make_no_shape_are_refused(extent: object) -> None:
         random_inputs(signature, {M: 3}, "cpu")
 
 
+@pytest.mark.parametrize("extent", [1 << M, M >> (M - 300)])
+def test_sizes_that_shift_too_far_are_refused(extent: object) -> None:
+    signature = Signature((TensorParam("a", "float32", (M,)), TensorParam("b", "float32", (extent,))))
+    with pytest.raises(ArgumentValueError, match=r"a shape shifts by .* bits, expected .* 0 to 63") as caught:
+        random_inputs(signature, symbol_values(signature, {}), "cpu")
+    assert caught.value.argument == "--size"
+
+
 S, T = symbols("s t")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ArgumentValueError
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol
+from trunnion.model.interval import SHIFTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +24,7 @@ def compute(expr: Expr, values: Mapping[Symbol, int]) -> int:
     Raises
     ------
     ArgumentValueError
-        If it divides by zero.
+        If it divides by zero, or shifts by less than 0 or more than 63 bits.
     """
     match expr:
         case Const():
@@ -36,8 +37,11 @@ def compute(expr: Expr, values: Mapping[Symbol, int]) -> int:
             return compute(expr.operand, values)
         case Binary():
             right = compute(expr.right, values)
-            if right or not expr.op.divides:
+            if expr.op.admits(right):
                 return expr.op.compute(compute(expr.left, values), right)
+            if expr.op.shifts:
+                got = f"sizes for which a shape shifts by {right} bits"
+                raise ArgumentValueError("--size", got, f"sizes for which it shifts by {SHIFTS}")
     raise ArgumentValueError("--size", "sizes for which a shape divides by zero", "other sizes")
 
 
