@@ -147,9 +147,15 @@ def test_without_an_image_nothing_is_exchanged(artifact: Artifact) -> None:
         exchange_image(bare, PrebuiltImage(cubin()))
 
 
-@pytest.mark.parametrize("other", [{"plan_hash": "0" * 64}, {"kernels": ()}])
-def test_a_program_of_another_plan_is_refused(artifact: Artifact, other: Any) -> None:
-    with pytest.raises(errors.CorruptArtifactError, match="not the program that the launcher was built from"):
+@pytest.mark.parametrize(
+    ("other", "problem"),
+    [
+        ({"plan_hash": "0" * 64}, "not the program that the launcher was built from"),
+        ({"kernels": ()}, "its kernels are not those of the program"),
+    ],
+)
+def test_a_program_of_another_plan_is_refused(artifact: Artifact, other: Any, problem: str) -> None:
+    with pytest.raises(errors.CorruptArtifactError, match=problem):
         exchange_image(Artifact(replace(artifact.manifest, **other), artifact.files), PrebuiltImage(cubin()))
 
 

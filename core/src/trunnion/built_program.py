@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.manifest import built_by
-from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
+from trunnion.artifacts.program_file import PROGRAM_FILE, check_plan, program_of
 from trunnion.callers import warn
 from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
@@ -218,13 +218,7 @@ def _check_version(manifest: Manifest, emitter: str) -> None:
 
 def _check_source(artifact: Artifact, source: GeneratedSource) -> None:
     """Refuse an artifact that was not built from this text."""
-    manifest, plan = artifact.manifest, source.plan
-    if plan.hash != manifest.plan_hash:
-        raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
-    if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in plan.kernels]:
-        raise CorruptArtifactError("manifest.json", "its kernels are not those of the program")
-    if [one.name for one in manifest.variables] != [one.name for one in plan.variables]:
-        raise CorruptArtifactError("manifest.json", "its variables are not those of the program")
+    check_plan(artifact.manifest, source.plan)
     if artifact.files.get(source.filename) != source.text.encode():
         raise CorruptArtifactError(source.filename, "is not what this version writes for the program")
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from trunnion.arguments import expect
 from trunnion.artifacts.artifact import IMAGE_PREFIX, Artifact
 from trunnion.artifacts.manifest import FileRecord
-from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
+from trunnion.artifacts.program_file import check_plan, program_of
 from trunnion.built_program import LOG_FILE, target_of
 from trunnion.contract.compiler import CompileRequest
-from trunnion.errors import ArgumentValueError, CorruptArtifactError, UnknownKernelError, shorten
+from trunnion.errors import ArgumentValueError, UnknownKernelError, shorten
 from trunnion.image.match import match_launches, match_parameters, match_variables
 from trunnion.image.prebuilt import PrebuiltCompiler, PrebuiltImage
 
@@ -88,10 +88,7 @@ def _check_apart(artifact: Artifact) -> None:
 def _fitting(artifact: Artifact, image: PrebuiltImage) -> DeviceImage:
     """Return the image with the program's names for its kernels, if the program's launches fit it."""
     plan, kept, target = program_of(artifact).plan(), artifact.manifest.kernels, target_of(artifact)
-    known = [kernel.name for kernel in kept] == [kernel.name for kernel in plan.kernels]
-    known &= [one.name for one in artifact.manifest.variables] == [one.name for one in plan.variables]
-    if plan.hash != artifact.manifest.plan_hash or not known:
-        raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
+    check_plan(artifact.manifest, plan)
     _check_names(image, [kernel.name for kernel in plan.kernels])
     wanted = tuple(
         replace(kernel, name=image.names.get(kernel.name, before.symbol))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder, Symbol, array, const, device, examples, ge, sqrt, struct
+from trunnion.artifacts.artifact import Artifact
 from trunnion.cli.application import run
 from trunnion.cli.document import plan_document, told
 from trunnion.cli.inspect import _show
@@ -219,6 +220,31 @@ def test_a_damaged_image_is_refused(tmp_path: Path, data: bytes, capsys: pytest.
     (tmp_path / "x.cubin").write_bytes(data)
     document = inspect(capsys, str(tmp_path / "x.cubin"), status=1)
     assert document["error"]["type"] == "CorruptArtifactError"
+
+
+@pytest.mark.parametrize("kernels", [("vector_add",), ("vector_add", "other")], ids=["arguments", "kernels"])
+def test_a_program_that_is_not_the_artifact_s_is_refused(
+    artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kernels: tuple[str, ...]
+) -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//", target="sm_90a"))
+    x = p.input("x", "float32", (Symbol("n"),))
+    for kernel in kernels:
+        p.launch(kernel, (x,), 1, 1)
+    other = Artifact.open(artifact).including("program.json", p.build().to_json().encode())
+    other.save(tmp_path / "other")
+    error = inspect(capsys, str(tmp_path / "other"), status=1)["error"]
+    assert (error["type"], error["attributes"]["what"]) == ("CorruptArtifactError", "program.json")
+
+
+def test_parameters_that_nobody_passes_are_shown_without_what_is_passed(
+    artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An image may be any: nobody matched it with the program since it was exchanged by hand."""
+    parameters = pack_parameters([(8, 8)] * 3 + [(4, 4)] * 2, "sm_90a")
+    image = synthetic_cubin([SyntheticKernel(name="vector_add", parameters=parameters)], arch="sm_90a")
+    Artifact.open(artifact).including("image.cubin", image).save(tmp_path / "other")
+    (shown,) = inspect(capsys, str(tmp_path / "other"))["images"]
+    assert ["passed" in one for one in shown["kernels"][0]["parameters"]] == [True] * 4 + [False]
 
 
 @pytest.mark.parametrize("words", [["--compile"], ["--target", "sm_90a"], ["--backend", "x"]])

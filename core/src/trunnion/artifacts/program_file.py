@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trunnion.artifacts.artifact import Artifact
+    from trunnion.artifacts.manifest import Manifest
     from trunnion.model.params import Param, Signature
+    from trunnion.model.plan import LaunchPlan
 
-__all__ = ["PROGRAM_FILE", "program_of", "program_of_variants", "signature_difference"]
+__all__ = ["PROGRAM_FILE", "check_plan", "program_of", "program_of_variants", "signature_difference"]
 
 PROGRAM_FILE: Final = "program.json"
 """The file of an artifact that holds the program that it was built from."""
@@ -41,6 +43,22 @@ def program_of(artifact: Artifact) -> KernelProgram:
         return KernelProgram.from_json(text.decode())
     except ValueError as error:
         raise CorruptArtifactError(PROGRAM_FILE, f"is not a program: {error}") from error
+
+
+def check_plan(manifest: Manifest, plan: LaunchPlan) -> None:
+    """Refuse a plan that is not the one that an artifact's launcher was built from.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is not, or the manifest tells of other kernels or variables.
+    """
+    if plan.hash != manifest.plan_hash:
+        raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
+    if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in plan.kernels]:
+        raise CorruptArtifactError("manifest.json", "its kernels are not those of the program")
+    if [one.name for one in manifest.variables] != [one.name for one in plan.variables]:
+        raise CorruptArtifactError("manifest.json", "its variables are not those of the program")
 
 
 def program_of_variants(name: str, programs: Iterable[KernelProgram]) -> KernelProgram:

@@ -87,8 +87,7 @@ def inspect(  # noqa: PLR0913 - a command's options are its parameters
         document["manifest"] = artifact_document(artifact)
         document["images"] = image_documents(artifact)
         if subject.program is not None:
-            symbols = [kernel.symbol for kernel in artifact.manifest.kernels]
-            tell_what_is_passed(document["images"], symbols, subject.program.plan().kernels)
+            tell_what_is_passed(document["images"], artifact.manifest, subject.program.plan())
     if subject.program is not None and device_source:
         document["device_source"] = device_sources(subject.program)
     if subject.program is not None and host_source:

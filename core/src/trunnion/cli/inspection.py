@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import trunnion
-from trunnion.artifacts.program_file import PROGRAM_FILE
+from trunnion.artifacts.program_file import PROGRAM_FILE, check_plan
 from trunnion.cli.document import bytes_told, plain, told
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
@@ -17,12 +17,13 @@ from trunnion.image.ptx import read_ptx
 from trunnion.selection import choose_backend, launch_kind, load_part, named_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from trunnion.artifacts.artifact import Artifact
+    from trunnion.artifacts.manifest import Manifest
     from trunnion.image import CubinInfo, PtxInfo
     from trunnion.model.code import DeviceCode
-    from trunnion.model.plan import KernelSignature
+    from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
 
 __all__ = [
@@ -149,34 +150,40 @@ def _described(info: PtxInfo | CubinInfo) -> dict[str, Any]:
     return said
 
 
-def tell_what_is_passed(
-    images: Iterable[dict[str, Any]], symbols: Sequence[str], kernels: Sequence[KernelSignature]
-) -> None:
+def tell_what_is_passed(images: Iterable[dict[str, Any]], manifest: Manifest, plan: LaunchPlan) -> None:
     """Put beside each parameter of a program's kernels what the program passes there, as ``passed``.
 
     Of a struct that the launcher builds its fields too, as ``passed_fields``. Where the mangled name tells of which
-    kind a parameter is, that too, as ``kind``.
+    kind a parameter is, that too, as ``kind``. An image that was exchanged may take more than the program passes.
 
     Parameters
     ----------
     images
         What `image_documents` returned.
-    symbols
-        The kernels' exact names in the images, in the plan's order.
-    kernels
-        `LaunchPlan.kernels`.
+    manifest
+        Of the artifact that they are of.
+    plan
+        That of the artifact's program.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is not the one that the launcher was built from.
     """
-    passed = {symbol: kernel.parameters for symbol, kernel in zip(symbols, kernels, strict=True)}
+    check_plan(manifest, plan)
+    pairs = zip(manifest.kernels, plan.kernels, strict=True)
+    passed = {kept.symbol: kernel.parameters for kept, kernel in pairs}
     for image in images:
         for kernel in image.get("kernels", ()):
             kinds = parameter_kinds(kernel["name"])
             for parameter in kernel.get("parameters", ()) if kernel["name"] in passed else ():
-                wanted = passed[kernel["name"]][parameter["ordinal"]]
-                if kinds[parameter["ordinal"] :]:
-                    parameter["kind"] = kinds[parameter["ordinal"]].text
-                parameter["passed"] = wanted.description
-                if wanted.fields:
-                    parameter["passed_fields"] = _untyped(plain(wanted.fields))
+                place = slice(parameter["ordinal"], parameter["ordinal"] + 1)
+                for kind in kinds[place]:
+                    parameter["kind"] = kind.text
+                for wanted in passed[kernel["name"]][place]:
+                    parameter["passed"] = wanted.description
+                    if wanted.fields:
+                        parameter["passed_fields"] = _untyped(plain(wanted.fields))
 
 
 def _bytes(part: DeviceCode) -> bytes:
