@@ -178,7 +178,7 @@ def _verified(place: Path, *, partly: bool) -> Verified:
             locked_digests(data, name)
             return Verified(LOCK, hashlib.sha256(data).hexdigest())
         if is_provenance(members):
-            _check_stated(whole.parent, stated_digests(data, name))
+            _check_stated(place, stated_digests(data, name))
             return Verified(PROVENANCE, hashlib.sha256(data).hexdigest())
     except OSError as error:
         raise unreadable(place, error) from error
@@ -187,11 +187,16 @@ def _verified(place: Path, *, partly: bool) -> Verified:
     )
 
 
-def _check_stated(folder: Path, digests: Mapping[str, str]) -> None:
+def _check_stated(statement: Path, digests: Mapping[str, str]) -> None:
     """Refuse files that are not those that a statement is about."""
     for name, digest in digests.items():
-        with opened_plain_file(folder / name, trusting=True) as data:
-            found = hashlib.file_digest(data, "sha256").hexdigest()
+        file = statement.with_name(name)
+        try:
+            with opened_plain_file(file.absolute(), trusting=True) as data:
+                found = hashlib.file_digest(data, "sha256").hexdigest()
+        except OSError as error:
+            absent = f"put it beside {shorten(statement.name)}, which is about it"
+            raise unreadable(file, error, absent=absent) from error
         check_digest(found, digest, shorten(name))
 
 
