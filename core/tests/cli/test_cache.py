@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from trunnion.artifacts.entries import Entry
 from trunnion.artifacts.location import VARIABLE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.cli.application import run
+from trunnion.storage.kernel_mark import kernel_mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +131,22 @@ def test_a_time_that_no_calendar_has_is_told_in_words(
     told = said("info")
     assert (told["oldest_use"], told["newest_use"]) == (shown, shown)
     assert run(["cache", "list"]) == run(["cache", "info"]) == 0
+
+
+@pytest.mark.parametrize("command", ["info", "list", "verify", "explain"])
+def test_to_look_changes_nothing(root, said, tmp_path, command: str) -> None:
+    """Not where a builder died, nor in a copy of the entries alone."""
+    key = kept()
+    (tmp_path / "fill.json").write_text(program().to_json())
+    words = (str(tmp_path / "fill.json"), "--target", "sm_90a") if command == "explain" else ()
+    died = root / "staging" / f"{key}-{kernel_mark()}-x"
+    died.mkdir()
+    copy = tmp_path / "copy"
+    shutil.copytree(root / "entries", copy / "entries")
+    for folder in (root, copy):
+        before = sorted(folder.rglob("*"))
+        said(command, *words, "--folder", str(folder))
+        assert sorted(folder.rglob("*")) == before
 
 
 def test_what_was_changed_is_found_and_stays(root, said, capsys) -> None:

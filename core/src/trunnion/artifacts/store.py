@@ -38,7 +38,7 @@ from trunnion.storage.use import mark_used
 from trunnion.storage.workshop import Workshop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
 
     from trunnion.artifacts.entries import Entry
@@ -119,15 +119,19 @@ class ArtifactStore:
             if os.path.realpath(self.root) != str(self.root):  # which is known sooner than whose they are
                 check_links(self.root)
             self._workshop = Workshop(self.root, Rank.ARTIFACT, "artifact")
-            for folder in (self.root, self._entries, *self._workshop.folders, self._corrupt):
-                check_owner(_made(folder), self._owner, str(folder))
-            self._workshop.sweep()
+            self._prepare((self.root, self._entries, *self._workshop.folders, self._corrupt))
             self._tally = tally(str(self.root))
         except OSError as error:
             other = f"set {VARIABLE} to a folder of yours" if root is None else "name a folder of yours"
             raise ArtifactError(
                 f"artifacts cannot be kept at {self._name}: {error.strerror}; {other}"
             ) from error
+
+    def _prepare(self, folders: Iterable[Path]) -> None:
+        """Make the folders that are not there, refuse those of others, and delete what builders left that died."""
+        for folder in folders:
+            check_owner(_made(folder), self._owner, str(folder))
+        self._workshop.sweep()
 
     @property
     def _name(self) -> str:

@@ -117,7 +117,7 @@ def prune(
 def clear(*, folder: Folder = "") -> Report:
     """Remove everything that is kept."""
     store = store_at(folder)
-    return _removal(None if store is None else store.clear())
+    return _removal(None if store is None else ArtifactStore(store.root).clear())
 
 
 def _removal(removed: Removed | None) -> Report:
