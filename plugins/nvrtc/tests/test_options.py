@@ -245,6 +245,15 @@ def test_the_linkers_words() -> None:
         "-prec-sqrt=0",
         "-fma=1",
     )
+    exact = ("-use_fast_math", "--ftz=false", "--fmad=true", "-Xptxas=-v", "-Xptxas=-v")
+    assert linker_options(merge_options(exact, {})) == (
+        "-prec-div=0",
+        "-prec-sqrt=0",
+        "-ftz=0",
+        "-fma=1",
+        "-Xptxas=-v",
+        "-Xptxas=-v",
+    )
 
 
 def test_how_parts_are_linked_is_not_handed_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -371,6 +372,16 @@ def test_options_act_through_the_link() -> None:
     plain = build(cuda(source), cuda(TWICE)).data
     for named in ({"use_fast_math": True}, {"prec_div": False}, {"lineinfo": True}, {"Xptxas": "-O0"}):
         assert build(cuda(source), cuda(TWICE), **named).data != plain
+
+
+@pytest.mark.parametrize("exact", ["--ftz=false", "--prec-sqrt=true", "--prec-div=true", "--fmad=false"])
+def test_what_is_exact_of_fast_math_is_so_through_the_link_too(exact: str) -> None:
+    source = 'extern "C" __global__ void k(float* p) { p[0] = sqrtf(p[1]) / p[2] + p[3] * p[4]; }'
+    fast, whole, late = (
+        re.findall(rb"\t(\S+\.f32) ", build(cuda(source, *options), target="compute_90a").data)
+        for options in (("-use_fast_math",), ("-use_fast_math", exact), ("-use_fast_math", exact, "-dlto"))
+    )
+    assert whole == late != fast
 
 
 # Surroundings -------------------------------------------------------------------------------------------------------

@@ -93,12 +93,17 @@ def render_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def linker_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return those options that nvJitLink has too, as it takes them, one word each."""
+    """Return those options that nvJitLink has too, as it takes them, one word each.
+
+    It refuses an option that is there twice, so one with a value of its own replaces that of ``use_fast_math``.
+    """
+    linked = [(text, values) for name, values in options.items() for text in _BY_NAME[_key(name)].linker]
+    own = {text.partition("=")[0] for text, _ in linked if "{}" in text}
     return tuple(
         text.format(_BITS.get(value, value))
-        for name, values in options.items()
+        for text, values in linked
+        if "{}" in text or text.partition("=")[0] not in own
         for value in values
-        for text in _BY_NAME[_key(name)].linker
     )
 
 
