@@ -332,6 +332,40 @@ def test_where_parts_have_other_options_what_is_to_be_done_can_be_done(
     assert build(*apart, target=target.replace("compute", "sm")).kind == "cubin"
 
 
+EARLY = ["--Ofast-compile=min", "--device-stack-protector=true", "--optimization-info=inline"]
+
+
+@pytest.mark.parametrize("word", EARLY)
+def test_what_is_lost_where_parts_are_optimised_together_is_refused(word: str) -> None:
+    name = word.partition("=")[0]
+    for code, target, said in (
+        ((cuda(CALLS, word), cuda(TWICE)), "sm_90a", "say --relocatable-device-code=true, which compiles"),
+        ((cuda(ADD, "-dlto", word),), "sm_90a", INSTEAD),
+        ((cuda(CALLS), cuda(TWICE, word)), "compute_90a", "for 'sm_90a': of parts PTX is made by"),
+    ):
+        message = refused(*code, target=target).message
+        assert f"got {name}, of which nothing comes" in message
+        assert said in message
+    late = made(TWICE, "ltoir", "-dlto")
+    assert refused(cuda(CALLS, word), late).message.endswith("leave it out")
+
+
+@pytest.mark.parametrize("word", EARLY[:2])  # NVRTC goes on with the third, whatever the process compiles next
+def test_what_would_be_lost_there_acts_where_parts_are_compiled_apart(word: str) -> None:
+    code = (
+        "__device__ int twice(int); __device__ int sum(int* x) { return x[0] + x[1]; } __global__ void k(int* p) {"
+        "int x[64]; for (int i = 0; i < 64; ++i) x[i * p[0] % 64] = i; p[1] = twice(sum(x + p[2])); }"
+    )
+    plain, other = (
+        build(cuda(code, *options), cuda(TWICE), relocatable_device_code=True) for options in ((), (word,))
+    )
+    assert (plain.data, plain.log) != (other.data, other.log)
+
+
+def test_what_says_the_default_is_no_loss() -> None:
+    build(cuda(CALLS), cuda(TWICE), Ofast_compile="0", device_stack_protector=False)
+
+
 def test_where_parts_cannot_be_compiled_apart_nothing_is_said_of_that() -> None:
     ptx = DeviceCode("ptx", PTX, options=("-ftz=true",)), DeviceCode("ptx", PTX, name="other.ptx")
     late = cuda(ADD, "-ftz=true"), made(TWICE, "ltoir", "-dlto")

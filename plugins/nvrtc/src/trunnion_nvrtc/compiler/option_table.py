@@ -29,6 +29,9 @@ class Option:
     linking: bool = False
     """Whether it says how parts are linked, so that the compiler spells it itself."""
 
+    early: bool = False
+    """Whether nothing comes of it where parts are optimised together, though it is about code or its making."""
+
     @property
     def form(self) -> str:
         """What a value must look like, in words; empty: the option takes none."""
@@ -102,9 +105,9 @@ OPTIONS = (
     Option("ptxas-options", _PTXAS, aliases=("Xptxas",), repeatable=True, linker=("-Xptxas={}",)),
     Option("restrict"),
     Option("dopt", "on"),
-    Option("Ofast-compile", "0|min|mid|max", aliases=("Ofc",)),
+    Option("Ofast-compile", "0|min|mid|max", aliases=("Ofc",), early=True),
     Option("jump-table-density", _DENSITY, aliases=("jtd",), linker=("-jump-table-density={}",)),
-    Option("device-stack-protector", _BOOLEAN),
+    Option("device-stack-protector", _BOOLEAN, early=True),
     Option("generate-line-info", aliases=("lineinfo",), linker=("-lineinfo",)),
     Option("device-debug", aliases=("G",), linker=("-g",)),
     # Preprocessor
@@ -120,7 +123,7 @@ OPTIONS = (
     Option("diag-error", _NUMBERS, repeatable=True),
     Option("diag-suppress", _NUMBERS, repeatable=True),
     Option("diag-warn", _NUMBERS, repeatable=True),
-    Option("optimization-info", "inline", aliases=("opt-info",)),
+    Option("optimization-info", "inline", aliases=("opt-info",), early=True),
     Option("time", _LOG),
     # How the compiler works
     Option("pch"),

@@ -15,10 +15,20 @@ from trunnion_nvrtc.compiler.ptxas_table import PTXAS_OPTIONS, allowed_for_ptxas
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["NVCC_ONLY", "OPTIONS", "REFUSED", "Option", "linker_options", "merge_options", "render_options"]
+__all__ = [
+    "NVCC_ONLY",
+    "OPTIONS",
+    "REFUSED",
+    "Option",
+    "early_options",
+    "linker_options",
+    "merge_options",
+    "render_options",
+]
 
 _SHORT = 3
 _BITS = {"true": "1", "false": "0"}
+_DEFAULTS = frozenset({"0", "false"})
 
 
 def _key(name: str) -> str:
@@ -104,6 +114,15 @@ def linker_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
         for text, values in linked
         if "{}" in text or text.partition("=")[0] not in own
         for value in values
+    )
+
+
+def early_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the names of those of which nothing comes where parts are optimised together."""
+    return tuple(
+        name
+        for name, values in options.items()
+        if _BY_NAME[_key(name)].early and not _DEFAULTS.issuperset(values)
     )
 
 

@@ -11,7 +11,7 @@ from trunnion.errors import ProgramError, UnsupportedFeatureError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion_nvrtc.compiler.fatbin import unpacked
 from trunnion_nvrtc.compiler.nvrtc import NAME
-from trunnion_nvrtc.compiler.options import linker_options, merge_options
+from trunnion_nvrtc.compiler.options import early_options, linker_options, merge_options
 from trunnion_nvrtc.compiler.source import kernel_name
 from trunnion_nvrtc.compiler.targets import Architecture
 
@@ -108,12 +108,12 @@ class Job:
                 raise ProgramError(
                     f"got {' '.join(options) or 'none'}, where {first.field} has {' '.join(said) or 'none'}: parts "
                     "that are compiled when they are linked have the same options (in nvJitLink's words): give all of "
-                    f"them the same{self._apart(late)}",
+                    f"them the same{self.apart(late)}",
                     field=f"{part.field}.options",
                 )
         return found[0][1] if found else ()
 
-    def _apart(self, late: Sequence[Part]) -> str:
+    def apart(self, late: Sequence[Part]) -> str:
         """Return how parts that are compiled late would be compiled before; empty if they cannot be."""
         if any(part.code.language != "cuda" for part in late):
             return ""
@@ -311,6 +311,12 @@ def _check_mode(job: Job) -> None:
     for part in job.parts:
         if "gen-opt-lto" in part.options and job.mode is not Mode.LTO:
             raise ProgramError("--gen-opt-lto needs --dlink-time-opt", field=f"{part.field}.options")
+        if job.mode is Mode.LTO and (early := early_options(part.options)):
+            raise ProgramError(
+                f"got --{early[0]}, of which nothing comes where parts are optimised when they are linked: leave it "
+                f"out{job.apart(job.parts)}",
+                field=f"{part.field}.options",
+            )
     if job.output != "ptx":
         return
     first = job.parts[0]
