@@ -350,7 +350,8 @@ def test_what_is_lost_where_parts_are_optimised_together_is_refused(word: str) -
     assert refused(cuda(CALLS, word), late).message.endswith("leave it out")
 
 
-@pytest.mark.parametrize("word", EARLY[:2])  # NVRTC goes on with the third, whatever the process compiles next
+# NVRTC goes on with the third, whatever the process compiles next.
+@pytest.mark.parametrize("word", EARLY[:2])
 def test_what_would_be_lost_there_acts_where_parts_are_compiled_apart(word: str) -> None:
     code = (
         "__device__ int twice(int); __device__ int sum(int* x) { return x[0] + x[1]; } __global__ void k(int* p) {"
@@ -385,6 +386,31 @@ def test_ptx_that_is_taken_as_it_is_takes_no_options() -> None:
     assert "as it is" in refused(code, target="compute_90").message
     assert "cubin" in refused(made(ADD, "cubin"), target="compute_90").message
     assert refused(cuda(ADD, "-dc"), target="compute_90").field == "target"
+
+
+@pytest.mark.parametrize(
+    "word", ["--maxrregcount=24", "-Xptxas=-O0", "-Xptxas=-v", "--device-stack-protector=true"]
+)
+def test_what_the_assembler_reads_is_refused_where_there_is_none(word: str) -> None:
+    for parts in ((cuda(ADD, word),), (cuda(CALLS, word, "-dlto"), cuda(TWICE))):
+        error = refused(*parts, target="compute_90a")
+        assert error.field.endswith(".options")
+    error = refused(cuda(ADD, word), target="compute_90a")
+    assert "which the assembler reads" in error.message
+    assert error.message.endswith("leave it out, or use 'sm_90a'")
+    assert build(cuda(ADD, word)).data != build(cuda(ADD)).data
+
+
+@pytest.mark.parametrize("word", ["--split-compile=4", "-jtd=3", "--Ofast-compile=min", "-lineinfo"])
+def test_what_makes_other_ptx_is_no_matter_of_the_assembler(word: str) -> None:
+    cases = "".join(f"case {3 * index}: p[0] = {index}.5f * p[1]; break;" for index in range(20))
+    source = (
+        "__device__ __noinline__ float half(float* p) { for (int i = 0; i < 64; ++i) p[i ^ 3] *= i; return p[2]; }"
+        f"__global__ void k(float* p, int n) {{ p[2] = half(p + n); switch (n) {{ {cases} }} }}"
+    )
+    plain, other = (build(cuda(source, *options), target="compute_90a") for options in ((), (word,)))
+    assert plain.data != other.data
+    build(cuda(ADD), target="compute_90a", device_stack_protector=False)
 
 
 def test_the_callers_options_go_where_they_mean_something() -> None:

@@ -32,6 +32,9 @@ class Option:
     early: bool = False
     """Whether nothing comes of it where parts are optimised together, though it is about code or its making."""
 
+    assembling: bool = False
+    """Whether the assembler alone reads it, so that PTX is the same without it."""
+
     @property
     def form(self) -> str:
         """What a value must look like, in words; empty: the option takes none."""
@@ -101,13 +104,20 @@ OPTIONS = (
     Option("prec-div", _BOOLEAN, linker=("-prec-div={}",)),
     Option("fmad", _BOOLEAN, linker=("-fma={}",)),
     Option("extra-device-vectorization"),
-    Option("maxrregcount", _REGISTERS, linker=("-maxrregcount={}",)),
-    Option("ptxas-options", _PTXAS, aliases=("Xptxas",), repeatable=True, linker=("-Xptxas={}",)),
+    Option("maxrregcount", _REGISTERS, linker=("-maxrregcount={}",), assembling=True),
+    Option(
+        "ptxas-options",
+        _PTXAS,
+        aliases=("Xptxas",),
+        repeatable=True,
+        linker=("-Xptxas={}",),
+        assembling=True,
+    ),
     Option("restrict"),
     Option("dopt", "on"),
     Option("Ofast-compile", "0|min|mid|max", aliases=("Ofc",), early=True),
     Option("jump-table-density", _DENSITY, aliases=("jtd",), linker=("-jump-table-density={}",)),
-    Option("device-stack-protector", _BOOLEAN, early=True),
+    Option("device-stack-protector", _BOOLEAN, early=True, assembling=True),
     Option("generate-line-info", aliases=("lineinfo",), linker=("-lineinfo",)),
     Option("device-debug", aliases=("G",), linker=("-g",)),
     # Preprocessor

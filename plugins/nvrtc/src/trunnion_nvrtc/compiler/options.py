@@ -13,13 +13,14 @@ from trunnion_nvrtc.compiler.option_table import NVCC_ONLY, OPTIONS, REFUSED, Op
 from trunnion_nvrtc.compiler.ptxas_table import PTXAS_OPTIONS, allowed_for_ptxas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
     "NVCC_ONLY",
     "OPTIONS",
     "REFUSED",
     "Option",
+    "assembler_options",
     "early_options",
     "linker_options",
     "merge_options",
@@ -119,11 +120,17 @@ def linker_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
 
 def early_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return the names of those of which nothing comes where parts are optimised together."""
-    return tuple(
-        name
-        for name, values in options.items()
-        if _BY_NAME[_key(name)].early and not _DEFAULTS.issuperset(values)
-    )
+    return tuple(option.name for option in _telling(options) if option.early)
+
+
+def assembler_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the names of those of which nothing comes where PTX is made."""
+    return tuple(option.name for option in _telling(options) if option.assembling)
+
+
+def _telling(options: Mapping[str, tuple[str, ...]]) -> Iterator[Option]:
+    """Return those that say another thing than the default."""
+    return (_BY_NAME[_key(name)] for name, values in options.items() if not _DEFAULTS.issuperset(values))
 
 
 def _parse_word(word: str, field: str) -> tuple[Option, str]:

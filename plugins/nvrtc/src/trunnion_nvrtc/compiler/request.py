@@ -11,7 +11,12 @@ from trunnion.errors import ProgramError, UnsupportedFeatureError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion_nvrtc.compiler.fatbin import unpacked
 from trunnion_nvrtc.compiler.nvrtc import NAME
-from trunnion_nvrtc.compiler.options import early_options, linker_options, merge_options
+from trunnion_nvrtc.compiler.options import (
+    assembler_options,
+    early_options,
+    linker_options,
+    merge_options,
+)
 from trunnion_nvrtc.compiler.source import kernel_name
 from trunnion_nvrtc.compiler.targets import Architecture
 
@@ -337,3 +342,10 @@ def _check_mode(job: Job) -> None:
         raise ProgramError(
             f"got {given}: PTX for {shorten(str(job.arch))} is taken as it is", field=f"{first.field}.options"
         )
+    for part in job.parts:
+        if lost := assembler_options(part.options):
+            raise ProgramError(
+                f"got --{lost[0]}, which the assembler reads, for {shorten(str(job.arch))}, whose PTX the driver "
+                f"assembles: leave it out, or use {shorten(job.arch.name(virtual=False))}",
+                field=f"{part.field}.options",
+            )
