@@ -36,6 +36,12 @@ def where(value):
         lambda: torch.ones(2).to(device="cuda:1", dtype=torch.float64),
         lambda: torch.ones(2).cuda(1),
         lambda: torch.ones(2).to(torch.ones(2, device="cuda:1")),
+        lambda: torch.ones(2).to(tensor=torch.ones(2, device="cuda:1")),
+        lambda: torch.ones(2).to("cuda:1", None, False),
+        lambda: torch.ones(2).to("cuda:1", torch.float16, False, True),
+        lambda: torch.ones(2, device="cuda:0").to("cuda:1", None, False),
+        lambda: torch.ones(2).type_as(torch.ones(2, device="cuda:1")),
+        lambda: torch.ones(2).type_as(other=torch.ones(2, device="cuda:1")),
         lambda: torch.ones(2, device="cuda:0").to("cuda:1"),
     ],
 )
@@ -81,6 +87,36 @@ def test_what_comes_from_a_tensor_stays_on_its_device(use, simulator):
     assert result.stride() == expected.stride()
     if use is not torch.empty_like:
         assert torch.equal(result.cpu(), expected)
+
+
+def test_a_move_takes_the_type_and_copies_only_where_it_must():
+    tensor = torch.arange(3.0, device="cuda:1")
+    assert tensor.to("cuda:1", None, False) is tensor
+    assert tensor.type_as(tensor) is tensor
+    assert tensor.to("cuda:1", None, False, True).data_ptr() != tensor.data_ptr()
+    for moved, device in (
+        (tensor.to("cpu", torch.int32, True), "cpu"),
+        (tensor.type_as(torch.ones(1, dtype=torch.int32)), "cpu"),
+        (torch.arange(3.0).to("cuda:0", torch.int32, False), "cuda:0"),
+        (torch.arange(3.0).type_as(tensor.to("cuda:0", torch.int32)), "cuda:0"),
+    ):
+        assert (str(moved.device), moved.dtype, moved.tolist()) == (device, torch.int32, [0, 1, 2])
+
+
+@pytest.mark.parametrize("move", [lambda module: module.to("cuda:1"), lambda module: module.cuda(1)])
+def test_a_module_moves_with_its_parameters_and_buffers(move):
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)).requires_grad_(False).eval()
+    x = torch.randn(4, 3)
+    wanted = module(x)
+    for start in (module, copy.deepcopy(module).to("cuda:0")):
+        moved = move(start)
+        held = [*moved.parameters(), *moved.buffers()]
+        assert {where(one) for one in held} == {"cuda:1"}
+        assert isinstance(moved[0].weight, torch.nn.Parameter)
+        torch.testing.assert_close(moved(x.to("cuda:1")).cpu(), wanted)
+    assert moved.half()[0].weight.dtype == torch.float16
+    assert type(moved.float().cpu()[0].weight) is torch.nn.Parameter
+    assert moved(x).shape == wanted.shape
 
 
 def test_views_share_memory_and_copies_do_not():

@@ -382,8 +382,10 @@ def _is_new(simulator: SimulatedDriver, args: tuple[Any, ...], result: Any) -> b
 def _run(
     simulator: SimulatedDriver, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    if func in (torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda):
+    if func in (torch.Tensor.to, torch.Tensor.type_as, torch.Tensor.cpu, torch.Tensor.cuda):
         return move(simulator, func, args, kwargs)
+    if func is torch._has_compatible_shallow_copy_type:  # noqa: SLF001 - torch.nn.Module asks it of what it moved
+        return len({one.device for one in _tensors(args)}) == 1
     if func in _GRADIENT and all(
         (*args[1:], kwargs.get("requires_grad", True))
     ):  # the flag, however it is given
@@ -488,7 +490,7 @@ def _common_ordinal(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 def move(
     simulator: SimulatedDriver, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Run ``Tensor.to``, ``.cpu`` or ``.cuda``.
+    """Run ``Tensor.to``, ``.type_as``, ``.cpu`` or ``.cuda``.
 
     Parameters
     ----------
@@ -501,20 +503,20 @@ def move(
     kwargs
         What the caller passed by name.
     """
-    tensor, rest = args[0], list(args[1:])
-    given = kwargs.pop("device", None)
+    tensor, rest = args[0], [kwargs.pop(word) for word in ("tensor", "other") if word in kwargs]
+    rest += args[1:]
+    host, given = _plain(tensor), kwargs.pop("device", None)
     if func is torch.Tensor.cpu:
         given = "cpu"
     elif rest and isinstance(rest[0], torch.Tensor):
         given, rest[0] = rest[0].device, rest[0].dtype
     elif rest and isinstance(rest[0], (str, int, torch.device)):
-        given = rest.pop(0)
+        given, rest[0] = rest[0], host.device
     elif func is torch.Tensor.cuda:
         given = "cuda" if given is None else given
-    if func is not torch.Tensor.to:
+    if func in (torch.Tensor.cpu, torch.Tensor.cuda):
         rest = []
     target = target_device(simulator, tensor.device if given is None else given)
-    host = _plain(tensor)
     result = host.to(*rest, **kwargs) if rest or kwargs else host
     operations = simulator.state.operations
     if target.type == "cuda":
