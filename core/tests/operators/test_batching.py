@@ -8,7 +8,14 @@ import pytest
 import torch
 
 import trunnion
-from trunnion.errors import UnsupportedFeatureError
+from trunnion import DeviceCode, ProgramBuilder, symbols
+from trunnion.errors import ArgumentValueError, UnsupportedFeatureError
+
+TURNED = """#include <trunnion/block.h>
+void turned(const float* x, const float* bias, float* y, int64_t size, const trunnion_block_t*) {
+    for (int64_t i = 0; i < size; ++i) y[i] = x[i] + bias[i];
+}
+"""
 
 
 def test_it_is_called_for_each_member(compiled, name, lib):
@@ -35,6 +42,22 @@ def test_a_batch_without_members_has_results_without_members(compiled, name, lib
     op = trunnion.torch_op(compiled("rows"), name, lib=lib)
     y, sums = torch.vmap(lambda x: op(x, None, 2, True))(torch.empty(0, 3, 5))
     assert (tuple(y.shape), tuple(sums.shape), sums.dtype) == ((0, 3, 2), (0, 3), torch.float64)
+
+
+def test_a_batch_without_members_has_the_strides_that_members_would_have(name, lib):
+    n, m = symbols("n m")
+    p = ProgramBuilder("turned", DeviceCode("c++", TURNED))
+    x, bias = (p.input(word, "float32", (n, m), strides=(1, n)) for word in ("x", "bias"))
+    p.launch("turned", args=(x, bias, p.output("y", "float32", (n, m)), n * m), grid=1, block=1)
+    op = trunnion.torch_op(trunnion.compile(p.build()), name, lib=lib)
+    bias = torch.randn(3, 4).t()
+    for count in (0, 2):
+        x = torch.randn(count, 3, 4).transpose(1, 2)
+        assert torch.equal(torch.vmap(op, in_dims=(0, None))(x, bias), (x + bias).mT.reshape(count, 4, 3))
+    with pytest.raises(ArgumentValueError, match="stride"):
+        torch.vmap(op, in_dims=(0, None))(torch.empty(0, 4, 3), bias)
+    nested = torch.vmap(torch.vmap(op, in_dims=(0, None)), in_dims=(0, None))
+    assert nested(torch.empty(2, 0, 3, 4).transpose(2, 3), bias).shape == (2, 0, 4, 3)
 
 
 def test_a_struct_is_the_same_for_each_member(compiled, name, lib):

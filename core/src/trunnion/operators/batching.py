@@ -103,15 +103,20 @@ class _Loop:
 
     def _empty(self, batches: list[Any], in_dims: tuple[int | None, ...]) -> tuple[Any, Any]:
         """Return the results of a batch without members: of the shapes that members would have."""
-        members = [
-            one if dim is None else one.new_empty(one.shape[1:], device="meta")
-            for one, dim in zip(batches, in_dims, strict=True)
-        ]
         device = next(one.device for one, dim in zip(batches, in_dims, strict=True) if dim is not None)
-        members = [one.to("meta") if hasattr(one, "device") else one for one in members]
-        made = self._fake(*members)
+        made = self._fake(*map(_without_memory, batches, in_dims))
         results = made if isinstance(made, tuple) else () if made is None else (made,)
         empty = tuple(one.new_empty((0, *one.shape), device=device) for one in results)
         if self._outputs > 1:
             return empty, (0,) * self._outputs
         return (empty[0], 0) if empty else (None, None)
+
+
+def _without_memory(value: Any, dim: int | None) -> Any:
+    """Return an argument, or a member of a batch along its first dimension: nowhere, of the strides that it has."""
+    import torch  # noqa: PLC0415 - importing trunnion must not import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    inner = slice(dim is not None, None)
+    return torch.empty_strided(value.shape[inner], value.stride()[inner], dtype=value.dtype, device="meta")
