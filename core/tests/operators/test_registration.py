@@ -19,6 +19,7 @@ from trunnion.errors import (
     ProgramError,
     UnsupportedFeatureError,
 )
+from trunnion.operators.registration import PLACES
 
 opcheck = torch.library.opcheck
 
@@ -459,6 +460,21 @@ def test_a_program_without_a_tensor_is_refused(name, lib):
         trunnion.torch_op(trunnion.compile(p.build(), lazy=True), name, lib=lib)
 
 
+NO_PLACES = (
+    "Undefined",
+    "CompositeImplicitAutograd",
+    "Autograd",
+    "AutogradCPU",
+    "AutocastCPU",
+    "ADInplaceOrView",
+    "Functionalize",
+    "FuncTorchBatched",
+    "Meta",
+    "BackendSelect",
+    "SparseCPU",
+)
+
+
 @pytest.mark.parametrize(
     ("words", "argument"),
     [
@@ -472,6 +488,7 @@ def test_a_program_without_a_tensor_is_refused(name, lib):
         ({"cpp": True, "tags": (torch.Tag.core,)}, "tags"),
         ({"dispatch_key": "Nonsense"}, "dispatch_key"),
         ({"dispatch_key": 7}, "dispatch_key"),
+        *(({"dispatch_key": key}, "dispatch_key") for key in NO_PLACES),
         ({"lib": torch.library.Library("trunnion_others", "FRAGMENT")}, "lib"),
     ],
 )
@@ -482,6 +499,16 @@ def test_what_is_no_option_is_refused_by_its_name_and_nothing_is_registered(
         trunnion.torch_op(compiled("scale"), name, **{"lib": None if "cpp" in words else lib} | words)
     assert caught.value.argument == argument
     assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
+
+
+@pytest.mark.parametrize("key", ["CPU", "CompositeExplicitAutograd"])
+def test_a_key_by_which_torch_finds_it_is_taken(compiled, name, lib, key):
+    op = trunnion.torch_op(compiled("scale"), name, dispatch_key=key, lib=lib)
+    assert torch.equal(op(torch.ones(2, dtype=torch.float64), 2.0), 2 * torch.ones(2, dtype=torch.float64))
+
+
+def test_every_key_that_may_be_named_is_torchs():
+    assert [key for key in PLACES if torch._C._parse_dispatch_key(key) is None] == []
 
 
 def test_what_is_no_program_is_refused(compiled, lib, name):

@@ -26,7 +26,30 @@ from trunnion.toolchain.torch_files import refuse_torch_without_operators
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["torch_op"]
+__all__ = ["PLACES", "torch_op"]
+
+PLACES = (
+    "CPU",
+    "CUDA",
+    "HIP",
+    "XPU",
+    "MPS",
+    "HPU",
+    "IPU",
+    "XLA",
+    "MTIA",
+    "MAIA",
+    "VE",
+    "Lazy",
+    "PrivateUse1",
+    "PrivateUse2",
+    "PrivateUse3",
+    "CompositeExplicitAutograd",
+)
+"""The dispatch keys under which a program may run: those of torch's backends, and that of all of them.
+
+Others are what torch does on the way (gradients, casts, batches, shapes), where the operator has rules of its own.
+"""
 
 
 def torch_op(  # noqa: PLR0913 - one call with everything that it can say
@@ -73,7 +96,8 @@ def torch_op(  # noqa: PLR0913 - one call with everything that it can say
     cpp
         Whether the operator is a library of C++, which calls the launcher without Python. For launchers that are C++.
     dispatch_key
-        Where torch looks the program up; None: the key of its kind of device. A simulated tensor's is ``"CPU"``.
+        Where torch looks the program up: the key of a backend, or ``"CompositeExplicitAutograd"`` for all of them;
+        None: that of its kind of device. A simulated tensor's is ``"CPU"``.
     lib
         A `torch.library.Library`, with which the operator goes; None: it stays as long as the process.
 
@@ -250,10 +274,10 @@ def _expect_options(torch: Any, vmap: Any, tags: Any) -> None:
 
 def _expect_place(torch: Any, name: OperatorName, dispatch_key: Any, lib: Any) -> None:
     """Accept where the operator is registered: what torch refuses of it, it refuses when half is done."""
-    words = "a dispatch key of torch's, such as 'CPU', or None"
+    words = f"a dispatch key of a backend of torch's ({', '.join(PLACES)}), or None"
     if dispatch_key is not None:
         key = expect_text(dispatch_key, "dispatch_key", words)
-        if torch._C._parse_dispatch_key(key) is None:  # noqa: SLF001 - no public name
+        if key not in PLACES or torch._C._parse_dispatch_key(key) is None:  # noqa: SLF001 - no public name
             raise ArgumentValueError("dispatch_key", shorten(key), words)
     if lib is not None:
         expect(lib, torch.library.Library, "lib", "a torch.library.Library, or None")
