@@ -7,8 +7,10 @@ import gc
 import inspect
 import pickle
 import pydoc
+import threading
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.built_program import BuiltProgram
 from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.writing import write_bundle
+from trunnion.contract.convention import Convention
 from trunnion.errors import CaptureError, CorruptArtifactError, DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
@@ -326,6 +329,26 @@ def test_a_subclass_may_have_a_call_of_its_own(program: Any, simulator: Any) -> 
     counting.close()
     with pytest.raises(LifecycleError):
         counting(x)
+
+
+def test_no_lock_is_held_while_a_program_finds_out_how_it_is_called(
+    program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that is forked in the middle would wait for it for ever."""
+    two, both, find = (
+        [CompiledProgram.from_artifact(program.artifact) for _ in range(2)],
+        threading.Barrier(2),
+        Convention.of,
+    )
+
+    def found(*given: Any) -> Convention:
+        both.wait(20)  # a lock over this would never let the second in
+        return find(*given)
+
+    monkeypatch.setattr(Convention, "of", found)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(inspect.signature, two)
+    assert first == second
 
 
 def test_a_copy_is_the_program_itself(program: Any) -> None:

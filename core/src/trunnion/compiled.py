@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -28,7 +27,7 @@ from trunnion.selection import load_part
 from trunnion.signing.message import ARTIFACT
 from trunnion.signing.vouching import Vouching
 from trunnion.torch_runtime import default_runtime
-from trunnion.turns import Turns
+from trunnion.turns import Turns, kept_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -314,7 +313,7 @@ class CompiledProgram:
         """Load, and make the call that was made before there was a launcher."""
         return self._load().entry(*args, **words)
 
-    @cached_property
+    @kept_property
     def _convention(self) -> Convention:
         """How a call is written."""
         return Convention.of(self.program.signature, self._built.kind)

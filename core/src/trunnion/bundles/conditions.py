@@ -6,7 +6,6 @@ stands under it, and says so; so later versions may add some.
 
 from __future__ import annotations
 
-import functools
 import platform
 import re
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from trunnion.selection import load_part
 from trunnion.toolchain.device import Absence, arch_of, find_device
 from trunnion.toolchain.driver import installed_driver
 from trunnion.toolchain.processor import LEVELS, lacking_features, level_features
+from trunnion.turns import kept_property
 from trunnion.version_numbers import version_numbers
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Machine:
     def __init__(self, device: int, registry: Registry) -> None:
         self.device, self.registry = device, registry
 
-    @functools.cached_property
+    @kept_property
     def capability(self) -> tuple[int, int] | Absence:
         """The device's compute capability, or why there is no such device."""
         return find_device(self.device)
@@ -101,22 +101,22 @@ class Machine:
         """The device's real architecture, such as ``"sm_90a"``; empty if there is none."""
         return "" if isinstance(self.capability, Absence) else arch_of(self.capability)
 
-    @functools.cached_property
+    @kept_property
     def driver(self) -> tuple[int, int] | None:
         """The newest CUDA version that the driver understands; None if there is no working one."""
         return installed_driver().cuda
 
-    @functools.cached_property
+    @kept_property
     def processor(self) -> str:
         """The processor, such as ``"x86_64"``."""
         return platform.machine()
 
-    @functools.cached_property
+    @kept_property
     def libc(self) -> tuple[str, str]:
         """The C library and its version, such as ``("glibc", "2.36")``."""
         return platform.libc_ver()
 
-    @functools.cached_property
+    @kept_property
     def libstdcxx(self) -> str:
         """The newest version of symbols in the C++ standard library, such as ``"3.4.30"``; empty if there is none."""
         return installed_libstdcxx()

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from trunnion.launcher.l2_persisting import LimitDriver
 from trunnion.model.plan.launch_plan import TENSOR_MAP_BYTES
+from trunnion.turns import kept_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,7 +63,7 @@ class EncodedMap:
     owner: Any
     """What keeps those bytes alive."""
 
-    @cached_property  # calls that are alike compare it with itself
+    @kept_property  # calls that are alike compare it with itself
     def data(self) -> bytes:
         """Its bytes, for a struct that it is a part of."""
         return ctypes.string_at(self.address, TENSOR_MAP_BYTES)
