@@ -422,6 +422,27 @@ def test_without_an_interpreter_it_says_so(monkeypatch):
         workers.Workers().run("sm_90a", {}, 1)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_whatever_keeps_a_worker_from_its_start_nothing_is_left(monkeypatch, tmp_path, error):
+    def ended(*_, **__):
+        raise error
+
+    monkeypatch.setattr(staging.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(workers.subprocess, "Popen", ended)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(error):
+        workers.Workers().run("sm_90a", {}, 1)
+    assert list(tmp_path.iterdir()) == []
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_what_is_no_text_on_the_path_is_no_folder_of_a_worker_either(monkeypatch):
+    """As Python's own import passes over it."""
+    before = workers._environment("sm_90a")
+    monkeypatch.setattr(sys, "path", [Path("/elsewhere"), b"/another", *sys.path])
+    assert workers._environment("sm_90a") == before
+
+
 def test_no_variable_of_cutedsl_s_changes_what_is_made(monkeypatch):
     pool = workers.Workers()
     monkeypatch.setenv("CUTE_DSL_DRYRUN", "1")

@@ -69,18 +69,21 @@ class _Worker:
         """The connections to children that are at work."""
         self._seconds, self._last_used = seconds, -math.inf
         sweep()
-        self.control, theirs = socket.socketpair()
-        try:
+        with contextlib.ExitStack() as undo, contextlib.ExitStack() as done:
+            self.control, theirs = map(undo.enter_context, socket.socketpair())
+            done.callback(theirs.close)
             self.folder, lock = make_staging()
-        except OSError:
-            self.control.close()
-            theirs.close()
-            raise
-        words = [str(theirs.fileno()), str(lock), str(self.folder), str(seconds)]
+            undo.callback(discard, self.folder)
+            done.callback(os.close, lock)
+            self.process = self._started(arch, theirs.fileno(), lock)
+            undo.pop_all()
+
+    def _started(self, arch: str, control: int, lock: int) -> subprocess.Popen[bytes]:
+        words = [str(control), str(lock), str(self.folder), str(self._seconds)]
         try:
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-P", "-m", "trunnion_cutedsl.compiler.worker", *words],
-                pass_fds=(theirs.fileno(), lock),
+                pass_fds=(control, lock),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -88,14 +91,9 @@ class _Worker:
                 env={**_environment(arch), "TMPDIR": str(self.folder)},  # CuTeDSL leaves folders there
             )
         except OSError as error:
-            self.control.close()
-            discard(self.folder)
             raise BackendUnavailableError(
                 "cutedsl", "the compiling process", f"{shorten(sys.executable)} cannot be started: {error}"
             ) from error
-        finally:
-            theirs.close()
-            os.close(lock)
 
     def connect(self) -> socket.socket:
         """Return a connection to a child that waits for one job.
@@ -171,7 +169,7 @@ def _environment(arch: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_DROPPED)}
     return {
         **kept,
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if isinstance(path, str) and path),
         "PYTHONHASHSEED": "0",
         "PYTHONUTF8": "1",
         "CUTE_DSL_ARCH": arch,
