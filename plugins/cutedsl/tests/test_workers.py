@@ -22,6 +22,7 @@ import trunnion
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.errors import BackendUnavailableError, CompileError
 from trunnion.storage.kernel_mark import kernel_mark
+from trunnion.testing.interruption import interrupting
 from trunnion_cutedsl import release
 from trunnion_cutedsl.compiler import messages, staging, worker, workers
 from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
@@ -256,6 +257,26 @@ def test_a_stopped_worker_is_waited_for_no_longer_than_agreed_and_replaced(pool)
     assert not stopped.folder.exists()
 
 
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # one that goes with its frame
+def test_a_child_ends_with_its_job_wherever_that_is_interrupted(pool):
+    """One whose connection somebody keeps would wait for its job for ever."""
+    codes = [workers.Workers._child.__wrapped__, workers.Workers._open, workers._Worker.child]
+
+    def of_the_job(frame):
+        return frame.f_code in [one.__code__ for one in codes]
+
+    assert pool.run("sm_90a", job("raise KeyError"), 60)[0]["failed"]["kind"] == "KeyError"
+    (worker,), place, struck = pool._workers.values(), 0, True
+    while struck:
+        place += 1
+        with contextlib.suppress(KeyboardInterrupt), interrupting(of_the_job, place) as interruption:
+            pool.run("sm_90a", job("raise KeyError"), 60)
+        assert not worker.jobs, place
+        struck = interruption.struck
+    assert place > 15
+    assert pool._workers == {"sm_90a": worker}
+
+
 @pytest.fixture
 def under_way(pool, tmp_path):
     """Give the worker of a job that runs; the job must come to its own end."""
@@ -468,13 +489,13 @@ def test_a_worker_does_not_outlive_the_packages_that_it_imported(pool, monkeypat
     assert pool._worker("sm_90a") is first
     found = {**workers.components(), "nvidia-cutlass-dsl": "4.9.9"}
     monkeypatch.setattr(workers, "components", lambda: found)
-    connection, _ = first.child(time.monotonic() + 60)
+    job_under_way = contextlib.ExitStack()
+    first.child(time.monotonic() + 60, job_under_way)
     second = pool._worker("sm_90a")
     assert second is not first
     assert pool._worker("sm_90a") is second
     assert first.process.poll() is None, "a job is under way"
-    first.leave(connection)
-    connection.close()
+    job_under_way.close()
     assert pool._worker("sm_90a") is second
     assert first.process.returncode is not None
 

@@ -118,13 +118,20 @@ class _Worker:
             theirs.close()
         return ours
 
-    def child(self, deadline: float) -> tuple[socket.socket, int]:
+    def child(self, deadline: float, ending: contextlib.ExitStack) -> tuple[socket.socket, int]:
         """Return a connection to a new child, and the child's number.
+
+        Parameters
+        ----------
+        deadline
+            When it must be there, on the clock of `time.monotonic`.
+        ending
+            What ends once the child is needed no more, and closes the connection then.
 
         Raises
         ------
         TimeoutError
-            If there is none by then, on the clock of `time.monotonic`.
+            If there is none by then.
         _UnstartedError
             If there can be none now.
         OSError, EOFError, ValueError, TypeError, KeyError
@@ -137,11 +144,12 @@ class _Worker:
         except BaseException:  # an interrupt too: nobody else has the connection to close it
             connection.close()
             raise
+        ending.callback(self._leave, connection)  # before anybody knows of it, whom an interrupt may end
         self.jobs.add(connection)
         return connection, pid
 
-    def leave(self, connection: socket.socket) -> None:
-        """Note that a child is needed no more."""
+    def _leave(self, connection: socket.socket) -> None:
+        connection.close()
         self._last_used = time.monotonic()
         self.jobs.discard(connection)
 
@@ -162,6 +170,14 @@ def _number(hello: dict[str, Any]) -> int:
     if "unstarted" in hello:
         raise _UnstartedError(str(hello["unstarted"]))
     return int(hello["pid"])
+
+
+def _kill(descriptor: int, owner: int) -> None:
+    """End a child, unless this process was forked since ``owner`` opened its descriptor: then it is the parent's."""
+    if os.getpid() == owner:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    os.close(descriptor)
 
 
 def _environment(arch: str) -> dict[str, str]:
@@ -237,31 +253,24 @@ class Workers:
     @contextlib.contextmanager
     def _child(self, arch: str, seconds: float) -> Iterator[tuple[socket.socket, float]]:
         """Give a connection to a fresh child, and when it must be done; kill it if it is not done at the end."""
-        worker, connection, pid, deadline = self._open(arch, seconds)
-        descriptor, owner = None, os.getpid()
-        try:
+        with contextlib.ExitStack() as ending:
+            ending.callback(self._bury)
+            connection, pid, deadline = self._open(arch, seconds, ending)
             # Before it gets its job it is there for sure, and its number is nobody else's.
             with contextlib.suppress(ProcessLookupError):
-                descriptor = os.pidfd_open(pid)
+                ending.callback(_kill, os.pidfd_open(pid), os.getpid())
             yield connection, deadline
-        finally:
-            connection.close()
-            if descriptor is not None:
-                if os.getpid() == owner:  # else this process was forked meanwhile, and it is the parent's
-                    with contextlib.suppress(ProcessLookupError):
-                        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-                os.close(descriptor)
-            worker.leave(connection)
-            self._bury()
 
-    def _open(self, arch: str, seconds: float) -> tuple[_Worker, socket.socket, int, float]:
+    def _open(
+        self, arch: str, seconds: float, ending: contextlib.ExitStack
+    ) -> tuple[socket.socket, int, float]:
         for _ in range(_TRIES):
             worker = self._worker(arch)
             fresh = worker.is_fresh()
             deadline = time.monotonic() + (_START_SECONDS if fresh else seconds)
             try:
-                connection, pid = worker.child(deadline)
-                return worker, connection, pid, time.monotonic() + seconds if fresh else deadline
+                connection, pid = worker.child(deadline, ending)
+                return connection, pid, time.monotonic() + seconds if fresh else deadline
             except _UnstartedError as error:
                 if worker.folder.is_dir():
                     raise _unstarted(error) from error
