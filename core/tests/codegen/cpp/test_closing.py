@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import suppress
 
 import pytest
 import torch
 
+from trunnion.codegen.cpp.call_signature import CallSignature
+from trunnion.codegen.cpp.direct import direct_entry
+from trunnion.codegen.cpp.loader import process_libraries
+from trunnion.codegen.cpp.program import CppProgram
 from trunnion.errors import DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.program import DeviceCode
@@ -108,6 +113,33 @@ def test_an_interrupted_close_is_ended_by_another(simulator, launcher):
             one.entry(tensors[0])
         struck = interruption.struck
     assert place > 30
+
+
+def test_an_interrupted_load_unloads_what_it_loaded(simulator, built):
+    """The image, and the launcher's library: wherever it was in Python."""
+    data = built(reading()) + b"test_closing"  # bytes of its own
+    place, struck, libraries = 0, True, process_libraries()
+    libraries.unload()
+    before = len(libraries)
+
+    def of_the_load(frame):
+        return frame.f_code in (CppProgram.__init__.__code__, direct_entry.__code__)
+
+    def events(kind):
+        return [type(event).__name__ for event in simulator.trace].count(kind)
+
+    while struck:
+        place += 1
+        simulator.clear_trace()
+        with suppress(KeyboardInterrupt), interrupting(of_the_load, place) as interruption:
+            CppProgram(data, CallSignature.of(reading().plan()), simulator.runtime, "test").close()
+        assert events("LibraryUnloaded") == events("LibraryLoaded"), place
+        struck = interruption.struck
+    assert events("LibraryLoaded") == 1
+    assert place > 15
+    gc.collect()
+    libraries.unload()
+    assert len(libraries) == before
 
 
 def test_a_device_that_could_not_be_prepared_is_not_retained(simulator, launcher):

@@ -112,16 +112,20 @@ class CppProgram(LoadedProgram):
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
         self._set_aside = SetAsideHook(facts, self._call_export, process_set_aside())
-        self._call_export("load", *(() if image is None else (image.data, image.names)))
-        self._set_aside.attach()
-        kind = "cuda" if runtime.only_device is None else "cpu"
-        general = facts.convention(kind).over(self.call, self._refuse_closed)
-        # The entry's own: a call of it may have failed before the program was closed.
-        raised = function("raised")
-        self._direct = direct_entry(
-            function("python_entry"), runtime, general, lambda error: self._run(raised, error), facts
-        )
-        self._entry: Callable[..., Any] = self._direct or general
+        try:
+            self._call_export("load", *(() if image is None else (image.data, image.names)))
+            self._set_aside.attach()
+            kind = "cuda" if runtime.only_device is None else "cpu"
+            general = facts.convention(kind).over(self.call, self._refuse_closed)
+            # The entry's own: a call of it may have failed before the program was closed.
+            raised = function("raised")
+            self._direct = direct_entry(
+                function("python_entry"), runtime, general, lambda error: self._run(raised, error), facts
+            )
+            self._entry: Callable[..., Any] = self._direct or general
+        except BaseException:  # an interrupt too: nobody else has the program to close it
+            self._call_export("close")
+            raise
 
     @property
     def entry(self) -> Callable[..., Any]:
