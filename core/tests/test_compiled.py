@@ -241,6 +241,44 @@ def test_a_handler_that_closes_at_any_moment_of_the_load_leaves_nothing_loaded(
     assert place > 5
 
 
+def test_an_interrupted_load_leaves_nothing_loaded_and_the_next_one_begins_anew(
+    program: Any, simulator: Any
+) -> None:
+    codes = (CompiledProgram._load, CompiledProgram._made, CompiledProgram._used, simulator.runtime.guarded)
+
+    def of_the_load(frame: FrameType) -> bool:
+        return frame.f_code in [one.__code__ for one in codes]
+
+    def events() -> list[str]:
+        return [type(event).__name__ for event in simulator.trace]
+
+    x, place, struck = simulator.tensor(torch.zeros(8)), 0, True
+    while struck:
+        fresh, place = CompiledProgram.from_artifact(program.artifact), place + 1
+        simulator.clear_trace()
+        with suppress(KeyboardInterrupt), interrupting(of_the_load, place) as interruption:
+            fresh(x)
+        struck = interruption.struck
+        fresh(x)
+        assert events().count("LibraryLoaded") - events().count("LibraryUnloaded") == 1, place
+        fresh.close()
+        assert events().count("LibraryUnloaded") == events().count("LibraryLoaded"), place
+    assert place > 20
+
+
+def test_a_program_that_was_loaded_and_cannot_be_used_is_closed(
+    program: Any, simulator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(simulator.runtime, "guarded", refused)
+    simulator.clear_trace()
+    with pytest.raises(OSError):
+        program(simulator.tensor(torch.zeros(8)))
+    assert "LibraryUnloaded" in [type(event).__name__ for event in simulator.trace]
+
+
 def test_an_interrupted_close_is_ended_by_another(program: Any, simulator: Any) -> None:
     def of_the_close(frame: FrameType) -> bool:
         return frame.f_code in (CompiledProgram.close.__code__, CompiledProgram._unload.__code__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
@@ -140,6 +140,8 @@ class CompiledProgram:
         self._spec = built.spec
         self._runtime = runtime
         self._loading = Turns("the program is being loaded")
+        self._held: LoadedProgram | None = None
+        """What is to be closed: there from the moment that it is loaded, whatever ends the load behind it."""
         self._loaded: _Loaded | None = None
         _set_call(self, self._first)
         self._closed = False
@@ -381,17 +383,23 @@ class CompiledProgram:
             self._check_open()
             loaded = self._loaded
             if loaded is None:
-                self._loaded = loaded = self._made()
+                with ExitStack() as undo:
+                    undo.callback(self._unload)
+                    loaded = self._made()
+                    undo.pop_all()
+                self._loaded = loaded
                 _set_call(self, loaded.entry)
             # A handler that closed before found nothing, and could not wait; one that comes later finds what is loaded.
             if self._closed:
-                self._unload(loaded)
+                self._unload()
             self._check_open()
             return loaded
 
-    def _unload(self, loaded: _Loaded) -> None:
-        loaded.program.close()  # where it fails there is something left, which another close may end
-        self._loaded = None  # what it holds goes with it, however long this object is kept
+    def _unload(self) -> None:
+        held = self._held
+        if held is not None:
+            held.close()  # where it fails there is something left, which another close may end
+        self._held = self._loaded = None  # what it holds goes with it, however long this object is kept
         _set_call(self, self._first)
 
     def _check_open(self) -> None:
@@ -400,9 +408,10 @@ class CompiledProgram:
 
     def _made(self) -> _Loaded:
         def load(artifact: Artifact) -> _Loaded:
+            self._unload()  # what an interrupt left of a load before this one
             runtime = self._runtime or default_runtime(self._built.kind)
             adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
-            program = adapter.load(artifact, runtime)
+            self._held = program = adapter.load(artifact, runtime)
             return _Loaded(
                 program,
                 runtime,
@@ -477,9 +486,7 @@ class CompiledProgram:
             with self._loading.turn():
                 pass
         # In nobody's turn: a launch under way, which this waits for, may ask for one.
-        loaded = self._loaded
-        if loaded is not None:
-            self._unload(loaded)
+        self._unload()
 
     # It is one thing of the process, as an open file: whoever has a copy has it.
 
