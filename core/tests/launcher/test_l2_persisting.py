@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trunnion.errors import DriverError
-from trunnion.launcher.l2_persisting import SetAside, captured_window, known_length, process_set_aside
+from trunnion.launcher.l2_persisting import (
+    PassingOwner,
+    SetAside,
+    captured_window,
+    known_length,
+    process_set_aside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +100,20 @@ def test_nobody_is_taken_for_an_owner_that_was_forgotten() -> None:
         share.request(0, other := object(), 5, driver)
         share.release(0, other, driver)
     assert driver.limits == [7, 10]
+
+
+def test_what_is_asked_on_an_owners_behalf_goes_with_it_at_the_latest() -> None:
+    driver, one, two = Driver(), object(), object()
+    share, first, second = SetAside(), PassingOwner(one), PassingOwner(one)
+    share.request(0, one, 10, driver)
+    share.request(0, two, 20, driver)
+    share.request(0, first, 40, driver)
+    share.request(0, second, 30, driver)
+    share.release(0, first, driver)
+    share.release(0, one, driver)
+    share.release(0, second, driver)
+    share.release(0, two, driver)
+    assert driver.limits == [7, 10, 20, 40, 30, 20, 7]
 
 
 def test_two_drivers_of_one_device_share_its_limit() -> None:

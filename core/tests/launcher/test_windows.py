@@ -248,6 +248,22 @@ def test_a_streams_window_is_taken_back_after_an_error(any_rig: Any, tensor: Any
     assert len(seen(r, *STEPS)) == 6
 
 
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_an_interrupt_keeps_a_streams_window_from_giving_back_close_does(
+    any_rig: Any, tensor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = any_rig(windowed(policy="stream"))
+    with monkeypatch.context() as patch:
+        patch.setattr(r.facade.set_aside, "release", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            r.program.call((tensor("float32", 1000), 0), stream=9)
+    r.program.close()
+    assert limits(r) == [4000, 4096]
+
+
 def test_a_streams_window_cannot_be_captured(any_rig: Any, tensor: Any) -> None:
     r = any_rig(windowed(policy="stream"))
     r.program.preload(0)

@@ -172,7 +172,7 @@ class Context(LauncherMemory):
         self.recover = facade.recover
         self.several = self.device_count > 1
         self.stream_type: Any = runtime.stream_type
-        self.sets_aside = any(spec.window is not None for spec in self.specs)
+        self.sets_aside = any(spec.window or spec.stream_window for spec in self.specs)
         # A handler or a finalizer may launch the program while it is being prepared.
         self._preparing = Turns("the program is being prepared for a device", nests=True)
         self.closed_because: RefusalRow[LifecycleError] | None = None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LimitDriver",
+    "PassingOwner",
     "SetAside",
     "SetAsideWarning",
     "captured_window",
@@ -39,6 +40,21 @@ class LimitDriver(Protocol):
         It would break captures of other streams: the mode of the thread is relaxed meanwhile
         (``cuThreadExchangeStreamCaptureMode``).
         """
+
+
+class PassingOwner:
+    """Who asks for a while, on behalf of another owner: what it asked for goes with that one's at the latest.
+
+    Parameters
+    ----------
+    lasting
+        That owner.
+    """
+
+    __slots__ = ("lasting",)
+
+    def __init__(self, lasting: object) -> None:
+        self.lasting = lasting
 
 
 class SetAside:
@@ -73,7 +89,8 @@ class SetAside:
         device
             The device's ordinal.
         owner
-            In whose name, by identity: an ``object()`` that stands for who asks. It is held until `release`.
+            In whose name, by identity: an ``object()`` that stands for who asks, or a `PassingOwner`. It is held until
+            `release`.
         nbytes
             What is asked for.
         driver
@@ -107,7 +124,7 @@ class SetAside:
             self._original.pop(device, None)
 
     def release(self, device: int, owner: object, driver: LimitDriver) -> None:
-        """Take an owner's request back; parameters are those of `request`.
+        """Take an owner's request back, and those of all who asked on its behalf; parameters are those of `request`.
 
         If the driver refuses, the request is gone nevertheless, and the next `release` or `request` of anybody tries
         again. Nothing happens where nothing is left to do.
@@ -119,7 +136,9 @@ class SetAside:
         """
         with self._asking.turn():
             requests = self._requests.get(device, {})
-            requests.pop(owner, None)
+            for one in tuple(requests):
+                if owner in (one, getattr(one, "lasting", None)):
+                    requests.pop(one, None)
             self._apply(device, driver)
             if not requests:
                 self._original.pop(device, None)

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.launcher.entered import within_primary
-from trunnion.launcher.l2_persisting import known_length
+from trunnion.launcher.l2_persisting import PassingOwner, known_length
 from trunnion.model.plan import refusals
 
 if TYPE_CHECKING:
@@ -111,7 +111,10 @@ class ProgramWindows:
         )
 
     def release(self, device: int) -> None:
-        """Give back what was set aside in the program's name, in the device's primary context."""
+        """Give back what was set aside in the program's name, in the device's primary context.
+
+        That of a stream's window too, which an interrupt kept from being given back behind its launch.
+        """
         self.facade.set_aside.release(device, self._name, _PrimaryLimit(self.facade, device))
 
     @contextmanager
@@ -134,11 +137,11 @@ class ProgramWindows:
         """
         facade, (address, nbytes) = self.facade, memory
         spec: Any = self._launches[launch].stream_window  # the launcher names launches that have one
-        owner, limit, share = object(), _PrimaryLimit(facade, device), self._share(device, nbytes)
+        owner, limit = PassingOwner(self._name), _PrimaryLimit(facade, device)
         with ExitStack() as undo:
             if nbytes:
                 undo.callback(facade.set_aside.release, device, owner, limit)
-                facade.set_aside.request(device, owner, share, limit)
+                facade.set_aside.request(device, owner, self._share(device, nbytes), limit)
                 undo.callback(facade.reset_persisting, stream)
                 undo.callback(facade.set_stream_window, stream, spec, address, 0)
                 facade.set_stream_window(stream, spec, address, nbytes)

@@ -11,6 +11,7 @@ from trunnion.errors import (
     CaptureError,
     DriverError,
 )
+from trunnion.launcher.l2_persisting import process_set_aside
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
 from trunnion.model.program import DeviceCode
@@ -159,6 +160,22 @@ def test_the_first_of_several_errors_is_raised(simulator: Any, launcher: Any) ->
     assert program._set_aside._kept == {}
     program.close()
     assert limits(simulator) == [4000, 0], "what could not be given back then is now"
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_an_interrupt_keeps_it_from_giving_back_close_does(
+    simulator: Any, launcher: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = launcher(windowed(policy="stream"))
+    with monkeypatch.context() as patch:
+        patch.setattr(process_set_aside(), "release", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            program.entry(on(1, 1000))
+    program.close()
+    assert limits(simulator) == [4000, 0]
 
 
 def test_a_streams_window_cannot_be_captured(simulator: Any, launcher: Any) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.callers import warn
 from trunnion.errors import LifecycleError
-from trunnion.launcher.l2_persisting import SetAsideWarning, captured_window, known_length
+from trunnion.launcher.l2_persisting import PassingOwner, SetAsideWarning, captured_window, known_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,7 +80,7 @@ class SetAsideHook:
         self._name = object()
         """In whose name cache is set aside for the program."""
         self._numbers = itertools.count(1)
-        self._held: dict[int, object] = {}
+        self._held: dict[int, PassingOwner] = {}
         """In whose name cache is set aside for a window that a stream holds, by ticket."""
         self._kept: dict[int, BaseException] = {}
         """What was raised on the way, until the call that asked has come back."""
@@ -140,7 +140,7 @@ class SetAsideHook:
 
     def _stream(self, device: int, nbytes: int, most_persisting: int) -> int:
         ticket = next(self._numbers)
-        self._held[ticket] = object()
+        self._held[ticket] = PassingOwner(self._name)
         with ExitStack() as undo:
             undo.callback(self._held.pop, ticket)
             self._request(device, self._held[ticket], min(nbytes, most_persisting))
