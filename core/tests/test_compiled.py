@@ -215,6 +215,24 @@ def test_what_was_loaded_goes_at_the_close_though_the_program_is_kept(program: A
     assert program.plan.kernels
 
 
+@pytest.mark.parametrize("was", ["never called", "closed"])
+def test_it_goes_without_the_collector(program: Any, simulator: Any, was: str) -> None:
+    subject = CompiledProgram.from_artifact(program.artifact)
+    if was == "closed":
+        with simulator.torch_mode():
+            closed(subject, torch.zeros(8, device="cuda:0"))
+    kept, call = weakref.ref(subject), subject.__call__
+    gc.collect()
+    gc.disable()
+    try:
+        del subject
+        assert kept() is None
+    finally:
+        gc.enable()
+    with pytest.raises(LifecycleError, match="the program is gone: keep it"):
+        call()
+
+
 def test_a_handler_that_closes_at_any_moment_of_the_load_leaves_nothing_loaded(
     program: Any, simulator: Any
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -143,7 +144,7 @@ class CompiledProgram:
         self._held: LoadedProgram | None = None
         """What is to be closed: there from the moment that it is loaded, whatever ends the load behind it."""
         self._loaded: _Loaded | None = None
-        _set_call(self, self._first)
+        _set_call(self, _first_call(self))
         self._closed = False
 
     @classmethod
@@ -311,10 +312,6 @@ class CompiledProgram:
 
     # Calls -----------------------------------------------------------------------------------------------------
 
-    def _first(self, /, *args: Any, **words: Any) -> Any:
-        """Load, and make the call that was made before there was a launcher."""
-        return self._load().entry(*args, **words)
-
     @kept_property
     def _convention(self) -> Convention:
         """How a call is written."""
@@ -400,7 +397,7 @@ class CompiledProgram:
         if held is not None:
             held.close()  # where it fails there is something left, which another close may end
         self._held = self._loaded = None  # what it holds goes with it, however long this object is kept
-        _set_call(self, self._first)
+        _set_call(self, _first_call(self))
 
     def _check_open(self) -> None:
         if self._closed:
@@ -514,6 +511,19 @@ class _Loaded:
     runtime: Runtime
     entry: Callable[..., Any]
     bind: Callable[..., BoundLaunch]
+
+
+def _first_call(program: CompiledProgram) -> Callable[..., Any]:
+    """Return what a program calls before there is a launcher; it lies in the program, and so must not keep it."""
+    there = weakref.ref(program)
+
+    def first(*args: Any, **words: Any) -> Any:
+        program = there()
+        if program is None:
+            raise LifecycleError("the program is gone: keep it, not only its __call__, until the first call")
+        return program._load().entry(*args, **words)  # noqa: SLF001 - this module's own class
+
+    return first
 
 
 _set_call: Final = CompiledProgram.__dict__["__call__"].__set__
