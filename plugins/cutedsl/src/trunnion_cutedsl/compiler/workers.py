@@ -183,9 +183,10 @@ def _kill(descriptor: int, owner: int) -> None:
 def _environment(arch: str) -> dict[str, str]:
     """Return the environment of a worker: this process's packages, no GPU, and none of CuTeDSL's own variables."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_DROPPED)}
+    path: list[object] = [*sys.path]  # Python's import passes over what is no text there
     return {
         **kept,
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if isinstance(path, str) and path),
+        "PYTHONPATH": os.pathsep.join(one for one in path if isinstance(one, str) and one),
         "PYTHONHASHSEED": "0",
         "PYTHONUTF8": "1",
         "CUTE_DSL_ARCH": arch,
