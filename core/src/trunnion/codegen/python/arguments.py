@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.bindings import presence
-from trunnion.codegen.python.launches import when
+from trunnion.codegen.python.conditions import refuse, when
 from trunnion.codegen.python.memory import emit_given_outputs
 from trunnion.codegen.python.recalled import is_computed_with, passed_names
 from trunnion.model.dtypes import Kind
@@ -74,9 +74,8 @@ def emit_count(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the check of the number of arguments: only the last can be missing without another."""
     names = positional_names(plan)
     missing = f" or {names[-1]} is ABSENT" if names else ""
-    with out.block(f"if more{missing}:"):
-        wanted = python_tuple([python_string(param.name) for param in plan.signature.params])
-        out.line(f"raise count_error({given_tuple(plan)}, {wanted})")
+    wanted = python_tuple([python_string(param.name) for param in plan.signature.params])
+    refuse(out, f"more{missing}", f"count_error({given_tuple(plan)}, {wanted})")
 
 
 def given_tuple(plan: LaunchPlan) -> str:
@@ -122,11 +121,13 @@ def _emit_tensor(out: SourceWriter, tensor: TensorSlot) -> None:
     lazy = f"{t}.is_neg()" + (f" or {t}.is_conj()" if tensor.dtype.kind is Kind.COMPLEX else "")
     with out.block(f"if type({t}) is not Tensor or {t}.layout is not strided or {lazy}:"):
         out.line(f"check_tensor({name}, {t})")
-    with out.block(f"if {t}.dtype is not dtype_{tensor.dtype.name}:"):
-        out.line(f"raise dtype_error({name}, {t}, {python_string(tensor.dtype.name)})")
+    refuse(
+        out,
+        f"{t}.dtype is not dtype_{tensor.dtype.name}",
+        f"dtype_error({name}, {t}, {python_string(tensor.dtype.name)})",
+    )
     out.line(f"shape = {t}.shape")
-    with out.block(f"if len(shape) != {len(tensor.shape)}:"):
-        out.line(f"raise rank_error({name}, {t}, {len(tensor.shape)})")
+    refuse(out, f"len(shape) != {len(tensor.shape)}", f"rank_error({name}, {t}, {len(tensor.shape)})")
     if tensor.shape:
         axes = range(len(tensor.shape))
         out.line(f"{', '.join(f'd{tensor.index}_{axis}' for axis in axes)}, = shape")
@@ -153,8 +154,7 @@ def emit_layouts(out: SourceWriter, plan: LaunchPlan) -> None:
         if tensor.strides is None:
             t = f"t{tensor.index}"
             there = f"{t} is not None and " if tensor.nullable else ""
-            with out.block(f"if {there}not {t}.is_contiguous():"):
-                out.line(f"raise layout_error({python_string(tensor.name)}, {t})")
+            refuse(out, f"{there}not {t}.is_contiguous()", f"layout_error({python_string(tensor.name)}, {t})")
     if inputs:
         out.line(f"check_storage({tensor_names(inputs)}, {tensor_tuple(inputs)})")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.launches import when
+from trunnion.codegen.python.conditions import refuse, when
 from trunnion.codegen.python.recalled import is_computed_with
 from trunnion.model.plan import ConditionCheck
 from trunnion.model.plan.places import (
@@ -78,12 +78,11 @@ def emit_binding(out: SourceWriter, plan: LaunchPlan, binding: Binding) -> None:
     if binding.multiple_of > 1:
         wrong.append(f"{variable} % {binding.multiple_of}")
     if wrong:
-        with out.block(f"if {' or '.join(wrong)}:"):
-            blamed = _blamed(plan, binding.source)
-            if binding.candidates:
-                blamed = f"*({_choice(plan, binding, lambda source: f'({_blamed(plan, source)})')})"
-            allowed = python_string(allowed_values(binding, held))
-            out.line(f"raise symbol_error({blamed}, {variable}, {allowed})")
+        blamed = _blamed(plan, binding.source)
+        if binding.candidates:
+            blamed = f"*({_choice(plan, binding, lambda source: f'({_blamed(plan, source)})')})"
+        allowed = python_string(allowed_values(binding, held))
+        refuse(out, " or ".join(wrong), f"symbol_error({blamed}, {variable}, {allowed})")
 
 
 def _blamed(plan: LaunchPlan, source: Source) -> str:
@@ -109,8 +108,9 @@ def emit_check(
 ) -> None:
     """Write the lines of one check."""
     if isinstance(check, ConditionCheck):
-        with out.block(f"if not {printer.text(check.condition)}:"):
-            out.line(f"raise condition_error({python_string(check.message)})")
+        refuse(
+            out, f"not {printer.text(check.condition)}", f"condition_error({python_string(check.message)})"
+        )
         return
     with when(out, _there(plan, check.source)):
         _emit_value_check(out, plan, check, printer)
@@ -121,9 +121,8 @@ def _emit_value_check(out: SourceWriter, plan: LaunchPlan, check: ValueCheck, pr
     variable, name = place_variable(plan, source), python_string(argument_name(plan, source))
     out.line(f"want = {printer.text(check.expected)}")
     text = python_string(author_text(plan, check))
-    with out.block(f"if {' and '.join([f'{variable} != want', *_live(plan, source)])}:"):
-        if source.kind == "scalar":
-            out.line(f"raise value_error({name}, {variable}, want, {text})")
-        else:
-            word = "extent" if source.kind == "shape" else "stride"
-            out.line(f"raise {word}_error({name}, {source.axis}, {variable}, want, {text})")
+    error = f"value_error({name}, {variable}, want, {text})"
+    if source.kind != "scalar":
+        word = "extent" if source.kind == "shape" else "stride"
+        error = f"{word}_error({name}, {source.axis}, {variable}, want, {text})"
+    refuse(out, " and ".join([f"{variable} != want", *_live(plan, source)]), error)

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.conditions import step_condition, when
 from trunnion.codegen.python.dialect import Dialect, LaunchText
 from trunnion.codegen.python.launches import (
     attribute_variables,
@@ -15,8 +16,6 @@ from trunnion.codegen.python.launches import (
     follows_from_passed,
     packed_values,
     packs_integers,
-    step_condition,
-    when,
 )
 from trunnion.codegen.python.memory import emit_fill, emit_outputs, emit_workspace, memory_address
 from trunnion.codegen.python.variables import emit_unset, kept

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.conditions import launch_condition, refuse, step_condition, when
 from trunnion.codegen.python.memory import memory_address
 from trunnion.codegen.python.recalled import recalls
 from trunnion.codegen.writer import SourceWriter
@@ -32,7 +32,7 @@ from trunnion.model.plan import (
 from trunnion.model.plan.steps import unknown_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.model.expr import Expr
@@ -44,13 +44,10 @@ __all__ = [
     "emit_geometry",
     "emit_steps",
     "follows_from_passed",
-    "launch_condition",
     "packed_values",
     "packs_integers",
     "shape_variables",
-    "step_condition",
     "variables",
-    "when",
 ]
 
 _AXES = "xyz"
@@ -163,23 +160,6 @@ def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:
     return [f"s{scalar}_bits" if kind.is_small_float else f"s{scalar}"]
 
 
-def launch_condition(launch: PlannedLaunch) -> str:
-    """Return the condition under which a launch happens at all: its own, and no extent of its grid is 0."""
-    if launch.never:
-        return "False"
-    names = [f"c{launch.index}"] if launch.conditional else []
-    names += [f"g{launch.index}_{_AXES[axis]}" for axis in launch.open_axes]
-    return f"({' and '.join(names)})" if names else "True"
-
-
-def step_condition(plan: LaunchPlan, action: Action) -> str:
-    """Return the condition under which a call comes to a step: one of the launches that it is done for happens."""
-    if action.readers is None:
-        return "True"
-    conditions = dict.fromkeys(launch_condition(plan.launches[reader]) for reader in action.readers)
-    return "True" if "True" in conditions else " or ".join(conditions)
-
-
 def emit_steps(
     out: SourceWriter,
     plan: LaunchPlan,
@@ -208,16 +188,6 @@ def emit_steps(
                 out.include(body)
 
 
-@contextmanager
-def when(out: SourceWriter, condition: str) -> Iterator[None]:
-    """Indent the body under a condition, unless it always holds."""
-    if condition == "True":
-        yield
-    else:
-        with out.block(f"if {condition}:"):
-            yield
-
-
 def emit_geometry(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter) -> None:
     """Write the lines that compute and check a launch's condition, grid, block and shared memory.
 
@@ -243,10 +213,11 @@ def _emit_shape(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, prin
             out.line(f"{variable} = {printer.text(extent)}")
             _emit_limits(out, extent, variable, (0, MAX_GRID[position]), f"grid_error({kernel}, {position}")
             if launch.clusters[position] > 1:
-                with out.block(f"if {variable} % {launch.clusters[position]}:"):
-                    out.line(
-                        f"raise cluster_error({kernel}, {position}, {variable}, {launch.clusters[position]})"
-                    )
+                refuse(
+                    out,
+                    f"{variable} % {launch.clusters[position]}",
+                    f"cluster_error({kernel}, {position}, {variable}, {launch.clusters[position]})",
+                )
     sizes = [extent for extent in (*launch.block, launch.dynamic_smem_bytes) if not isinstance(extent, Const)]
     names = [name for group in shape_variables(launch) for name in group]
     if names or launch.computed:
@@ -288,13 +259,15 @@ def _emit_cluster(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer
         _emit_limits(out, extent, variable, (1, MAX_CLUSTER_BLOCKS), error)
     if math.prod(extent.bounds.high for extent in launch.computed_cluster) > MAX_CLUSTER_BLOCKS:
         blocks = " * ".join(names)
-        with out.block(f"if {blocks} > {MAX_CLUSTER_BLOCKS}:"):
-            out.line(f"raise wide_cluster_error({kernel}, {blocks}, {MAX_CLUSTER_BLOCKS})")
+        refuse(
+            out,
+            f"{blocks} > {MAX_CLUSTER_BLOCKS}",
+            f"wide_cluster_error({kernel}, {blocks}, {MAX_CLUSTER_BLOCKS})",
+        )
     for position, variable in enumerate(names):
         extent = launch.grid[position]
         blocks = str(extent.value) if isinstance(extent, Const) else f"g{launch.index}_{_AXES[position]}"
-        with out.block(f"if {blocks} % {variable}:"):
-            out.line(f"raise cluster_error({kernel}, {position}, {blocks}, {variable})")
+        refuse(out, f"{blocks} % {variable}", f"cluster_error({kernel}, {position}, {blocks}, {variable})")
 
 
 def _emit_pdl(out: SourceWriter, launch: PlannedLaunch, printer: ExprPrinter) -> None:
@@ -313,8 +286,7 @@ def _emit_sizes(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: 
             _emit_limits(out, extent, variable, (1, MAX_BLOCK[position]), f"block_error({kernel}, {position}")
     if any(not isinstance(extent, Const) for extent in launch.block):
         threads = " * ".join(texts)
-        with out.block(f"if {threads} > {MAX_THREADS}:"):
-            out.line(f"raise wide_block_error({kernel}, {threads})")
+        refuse(out, f"{threads} > {MAX_THREADS}", f"wide_block_error({kernel}, {threads})")
     smem = launch.dynamic_smem_bytes
     if not isinstance(smem, Const):
         variable = f"b{launch.index}_smem"
@@ -324,7 +296,5 @@ def _emit_sizes(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: 
 
 def _emit_limits(out: SourceWriter, expr: Expr, variable: str, limits: tuple[int, int], error: str) -> None:
     low, high = limits
-    if low <= expr.bounds.low and expr.bounds.high <= high:
-        return
-    with out.block(f"if not {low} <= {variable} <= {high}:"):
-        out.line(f"raise {error}, {variable}, {high})")
+    if expr.bounds.low < low or high < expr.bounds.high:
+        refuse(out, f"not {low} <= {variable} <= {high}", f"{error}, {variable}, {high})")

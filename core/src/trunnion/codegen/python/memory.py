@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.conditions import refuse
 from trunnion.launcher.fills import fill_steps
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.interval import INT64_MAX
@@ -46,8 +47,9 @@ def emit_extents(
         names.append(f"{letter}{memory.index}_{axis}")
         out.line(f"{names[-1]} = {printer.text(extent)}")
         if extent.bounds.low < 0:
-            with out.block(f"if {names[-1]} < 0:"):
-                out.line(f"raise negative_error({python_string(memory.name)}, {axis}, {names[-1]})")
+            refuse(
+                out, f"{names[-1]} < 0", f"negative_error({python_string(memory.name)}, {axis}, {names[-1]})"
+            )
     out.line(f"{letter}{memory.index} = {python_tuple(names)}")
 
 
@@ -59,8 +61,7 @@ def emit_size(out: SourceWriter, workspace: WorkspaceSlot, printer: ExprPrinter)
     out.line(f"z{index}_bytes = {' * '.join([*factors, str(workspace.itemsize)])}")
     most = INT64_MAX - max(workspace.alignment, ALLOCATOR_ALIGNMENT)  # what aligns it comes on top
     if math.prod(max(extent.bounds.high, 0) for extent in workspace.extents) * workspace.itemsize > most:
-        with out.block(f"if z{index}_bytes > {most}:"):
-            out.line(f"raise size_error({python_string(workspace.name)})")
+        refuse(out, f"z{index}_bytes > {most}", f"size_error({python_string(workspace.name)})")
 
 
 def emit_given_outputs(out: SourceWriter, plan: LaunchPlan) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.float_exprs import FLOAT_PYTHON, float_text
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.launches import variables, when
+from trunnion.codegen.python.conditions import refuse, when
+from trunnion.codegen.python.launches import variables
 from trunnion.model.expr import Const
 from trunnion.model.float_expr import integers_of
 from trunnion.model.float_text import brief_float
@@ -57,8 +58,11 @@ def _emit_numbers(
                 out.line(f"{variable} = {printer.text(extent, field)}")
                 if place in argument.unproven:
                     said = python_string(plan.memory(memory).name)
-                    with out.block(f"if not -2147483648 <= {variable} <= 2147483647:"):
-                        out.line(f"raise view_error({said}, {axis}, {variable})")
+                    refuse(
+                        out,
+                        f"not -2147483648 <= {variable} <= 2147483647",
+                        f"view_error({said}, {axis}, {variable})",
+                    )
         case ExprArgument():
             for variable, value in variables(argument, name):
                 out.line(f"{variable} = {printer.text(value, field)}")
@@ -84,8 +88,11 @@ def _emit_offset(
         out.line(f"{name} = {printer.text(argument.offset)}")
         if not argument.is_proven:
             out.line(f"limit = {printer.text(argument.limit)}")
-            with out.block(f"if not 0 <= {name} <= limit:"):
-                out.line(f"raise offset_error({python_string(plan.memory(memory).name)}, {name}, limit)")
+            refuse(
+                out,
+                f"not 0 <= {name} <= limit",
+                f"offset_error({python_string(plan.memory(memory).name)}, {name}, limit)",
+            )
 
 
 def emit_map_values(out: SourceWriter, encode: Encode, printer: ExprPrinter) -> None:
@@ -119,6 +126,5 @@ def emit_window_values(
 def emit_presence(out: SourceWriter, plan: LaunchPlan, required: RequirePresence) -> None:
     """Write the check that no map and no window that is read lies over a tensor that the call leaves out."""
     slot = required.memory.slot
-    with out.block(f"if t{slot} is None:"):
-        name = python_string(plan.tensors[slot].name)
-        out.line(f"raise absent_error({name}, {python_string(required.what)})")
+    name = python_string(plan.tensors[slot].name)
+    refuse(out, f"t{slot} is None", f"absent_error({name}, {python_string(required.what)})")

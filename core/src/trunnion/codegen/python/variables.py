@@ -10,12 +10,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.python.bindings import live_variables, place_variable, slot_name
-from trunnion.codegen.python.launches import (
-    attribute_variables,
-    shape_variables,
-    step_condition,
-    variables,
-)
+from trunnion.codegen.python.conditions import step_condition
+from trunnion.codegen.python.launches import attribute_variables, shape_variables, variables
 from trunnion.model.expr import Const
 from trunnion.model.plan import BuiltArgument, FloatArgument, ValueCheck
 from trunnion.model.plan.steps import (

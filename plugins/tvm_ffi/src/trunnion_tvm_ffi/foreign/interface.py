@@ -23,7 +23,8 @@ from trunnion.codegen.python.arguments import (
     tensor_tuple,
 )
 from trunnion.codegen.python.bindings import emit_binding, emit_check, presence, slot_name
-from trunnion.codegen.python.launches import emit_steps, when
+from trunnion.codegen.python.conditions import when
+from trunnion.codegen.python.launches import emit_steps
 from trunnion.codegen.python.memory import emit_extents
 from trunnion.codegen.python.recalled import emit_alike, recalls
 from trunnion.codegen.python.variables import kept
