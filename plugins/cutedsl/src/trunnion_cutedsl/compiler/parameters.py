@@ -19,7 +19,6 @@ from trunnion.model.plan import (
     ExprArgument,
     FloatArgument,
     MapArgument,
-    MemoryKind,
     MovedArgument,
     PointerArgument,
     ScalarArgument,
@@ -31,7 +30,7 @@ from trunnion_cutedsl.compiler.dtypes import memory_type, scalar_type
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import Encode, LaunchPlan, MemoryRef, PlannedArgument
+    from trunnion.model.plan import Encode, LaunchPlan, PlannedArgument
 
 __all__ = ["MapParameter", "Parameter", "PointerParameter", "ScalarParameter", "TensorParameter", "describe"]
 
@@ -154,10 +153,10 @@ def describe(  # noqa: C901, PLR0911 - one for each kind
         case ViewArgument():
             return _tensor(plan, argument, field)
         case PointerArgument(memory):
-            kind, alignment = _memory(plan, memory)
-            return PointerParameter(dtype=memory_type(kind, field), alignment=alignment)
+            slot = plan.memory(memory)
+            return PointerParameter(dtype=memory_type(slot.dtype, field), alignment=slot.alignment)
         case MovedArgument(memory):  # what the memory promises is said of its first element
-            kind, _ = _memory(plan, memory)
+            kind = plan.memory(memory).dtype
             return PointerParameter(dtype=memory_type(kind, field), alignment=kind.itemsize)
         case ConstantArgument(_, None):
             return PointerParameter(dtype="Uint8", alignment=1)
@@ -195,17 +194,9 @@ def _tensor(plan: LaunchPlan, view: ViewArgument, field: str) -> TensorParameter
     )
 
 
-def _memory(plan: LaunchPlan, memory: MemoryRef) -> tuple[DType, int]:
-    if memory.kind is MemoryKind.TENSOR:
-        tensor = plan.tensors[memory.slot]
-        return tensor.dtype, tensor.alignment
-    workspace = plan.workspaces[memory.slot]
-    return workspace.dtype, workspace.alignment
-
-
 def _map(plan: LaunchPlan, encode: Encode) -> MapParameter:
     """Return what a map becomes. A byte of memory is what the memory says: an fp8 tensor is read as bytes."""
-    owner, _ = _memory(plan, encode.memory)
+    owner = plan.memory(encode.memory).dtype
     own = owner.tma_code == encode.fields.data_type and owner.name != "bool"
     return MapParameter(
         dtype=memory_type(owner, "args") if own else _MAP_TYPES[encode.fields.data_type],
