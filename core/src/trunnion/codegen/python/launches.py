@@ -69,7 +69,7 @@ def _values(  # noqa: C901, PLR0911 - one for each kind
     """Return what is packed for one argument, of which computed numbers are in variables that begin with ``name``."""
     match argument:
         case PointerArgument(memory) | ViewArgument(memory):
-            return [memory_address(memory), *(variable for variable, _ in variables(argument, name))]
+            return [memory_address(memory), *variables(argument, name)]
         case MovedArgument(memory):
             address, step = memory_address(memory), plan.memory(memory).dtype.itemsize
             return [f"{address} + {name}{f' * {step}' if step > 1 else ''}"]
@@ -93,8 +93,8 @@ def _values(  # noqa: C901, PLR0911 - one for each kind
     return [name]
 
 
-def variables(argument: PlannedArgument, name: str) -> list[tuple[str, Expr]]:
-    """Return the variable and the expression of each number that is computed for an argument.
+def variables(argument: PlannedArgument, name: str) -> list[str]:
+    """Return the variable of each number that is computed for an argument.
 
     Parameters
     ----------
@@ -104,13 +104,12 @@ def variables(argument: PlannedArgument, name: str) -> list[tuple[str, Expr]]:
         With what the variables begin.
     """
     match argument:
+        case MovedArgument() | FloatArgument():
+            return [name]
         case ExprArgument(value) if not isinstance(value, Const):
-            return [(name, value)]
-        case MovedArgument(_, offset):
-            return [(name, offset)]
-        case ViewArgument() as view:
-            numbers = [number for group in view.numbers for number in group]
-            return [(f"{name}_{place}", number) for place, number in enumerate(numbers)]
+            return [name]
+        case ViewArgument(numbers=(extents, strides)):
+            return [f"{name}_{place}" for place in range(len(extents) + len(strides))]
         case BuiltArgument(fields):
             found = (variables(one.argument, f"{name}_{place}") for place, one in enumerate(fields))
             return [one for group in found for one in group]

@@ -53,7 +53,8 @@ def _emit_numbers(
         case FloatArgument():
             out.line(f"{name} = {_rounded(plan, argument, printer, field)}")
         case ViewArgument(memory):
-            for place, (variable, value) in enumerate(variables(argument, name)):
+            numbers = (number for group in argument.numbers for number in group)
+            for place, (variable, value) in enumerate(zip(variables(argument, name), numbers, strict=True)):
                 axis, extent = argument.unproven.get(place, (0, value))
                 out.line(f"{variable} = {printer.text(extent, field)}")
                 if place in argument.unproven:
@@ -63,9 +64,8 @@ def _emit_numbers(
                         f"not -2147483648 <= {variable} <= 2147483647",
                         f"view_error({said}, {axis}, {variable})",
                     )
-        case ExprArgument():
-            for variable, value in variables(argument, name):
-                out.line(f"{variable} = {printer.text(value, field)}")
+        case ExprArgument(value) if not isinstance(value, Const):
+            out.line(f"{name} = {printer.text(value, field)}")
 
 
 def _rounded(plan: LaunchPlan, number: FloatArgument, printer: ExprPrinter, field: str) -> str:

@@ -13,7 +13,7 @@ from trunnion.codegen.python.bindings import live_variables, place_variable, slo
 from trunnion.codegen.python.conditions import step_condition
 from trunnion.codegen.python.launches import attribute_variables, shape_variables, variables
 from trunnion.model.expr import Const
-from trunnion.model.plan import BuiltArgument, FloatArgument, ValueCheck
+from trunnion.model.plan import ValueCheck
 from trunnion.model.plan.steps import (
     Bind,
     ComputeArguments,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
+    from trunnion.model.plan import LaunchPlan, PlannedLaunch
     from trunnion.model.plan.steps import Action
 
 __all__ = ["Variable", "emit_unset", "kept", "set_by"]
@@ -92,25 +92,13 @@ def _of_values(action: Action) -> Iterator[str]:
             yield f"z{workspace.index}_bytes"
         case ComputeArguments(launch, ordinals):
             for ordinal in ordinals:
-                yield from _of_argument(launch.args[ordinal], f"e{launch.index}_{ordinal}")
+                yield from variables(launch.args[ordinal], f"e{launch.index}_{ordinal}")
         case ComputeWindow(launch):
             yield from (f"o{launch.index}", f"n{launch.index}")
         case LayOutMap(encode):
             if encode.offset_bytes != Const(0):
                 yield f"k{encode.index}_offset"
             yield f"k{encode.index}"
-
-
-def _of_argument(argument: PlannedArgument, name: str) -> Iterator[str]:
-    """Yield what is set for one argument, each in a variable that begins with ``name``."""
-    match argument:
-        case FloatArgument():
-            yield name
-        case BuiltArgument(fields):
-            for place, one in enumerate(fields):
-                yield from _of_argument(one.argument, f"{name}_{place}")
-        case _:
-            yield from (variable for variable, _ in variables(argument, name))
 
 
 def kept(plan: LaunchPlan, first: Iterable[Action], rest: Iterable[Action]) -> list[str]:
