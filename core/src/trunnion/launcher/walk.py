@@ -161,13 +161,10 @@ class Walk:
         """Whether a call comes to a step: whether one of the launches that it is done for happens."""
         return action.readers is None or any(reader in self.launches for reader in action.readers)
 
-    def do(self, action: Action) -> None:
+    def do(self, action: Action) -> None:  # noqa: C901, PLR0912 - one for each kind of step
         """Do a step, if the call comes to it."""
-        if self.happens(action) and not self._read(action) and not self._derive(action):
-            raise unknown_step(action)
-
-    def _read(self, action: Action) -> bool:
-        """Do a step that reads or judges what the call was given."""
+        if not self.happens(action):
+            return
         match action:
             case ReadTensors():
                 self._read_tensors()
@@ -186,13 +183,6 @@ class Walk:
                     raise refusals.absent_error(self.plan.memory(memory).name, what)
             case CheckDestinations():
                 self._check_destinations()
-            case _:
-                return False
-        return True
-
-    def _derive(self, action: Action) -> bool:
-        """Do a step that computes what follows from that."""
-        match action:
             case ShapeOutput(tensor):
                 self.shapes[tensor.index] = self._extents(tensor, tensor.shape)
             case ShapeLaunch(launch):
@@ -200,7 +190,8 @@ class Walk:
             case SizeWorkspace(workspace):
                 self._size(workspace)
             case ComputeArguments(launch, ordinals):
-                self._compute(launch, ordinals)
+                for ordinal in ordinals:
+                    self._compute(launch.args[ordinal], (launch.index, ordinal))
             case ComputeWindow(launch, window):
                 self._window(launch, window)
             case LayOutMap(encode):
@@ -210,8 +201,7 @@ class Walk:
             case ReadStream():
                 self._context.check_stream(self.stream, self.device)
             case _:
-                return False
-        return True
+                raise unknown_step(action)
 
     def _value(self, expr: Expr) -> int:
         return evaluate(expr, self.values, self.plan.symbols)
@@ -404,11 +394,7 @@ class Walk:
             raise refusals.size_error(workspace.name)
         self.sizes[workspace.index] = nbytes
 
-    def _compute(self, launch: PlannedLaunch, ordinals: tuple[int, ...]) -> None:
-        for ordinal in ordinals:
-            self._compute_argument(launch.args[ordinal], (launch.index, ordinal))
-
-    def _compute_argument(self, argument: PlannedArgument, place: tuple[int, ...], field: str = "") -> None:
+    def _compute(self, argument: PlannedArgument, place: tuple[int, ...], field: str = "") -> None:
         match argument:
             case ExprArgument(value, kind):
                 number = evaluate(value, self.values, self.plan.symbols, field)
@@ -421,7 +407,7 @@ class Walk:
                 self.offsets[place] = self._offset(argument)
             case BuiltArgument(fields):
                 for index, one in enumerate(fields):
-                    self._compute_argument(one.argument, (*place, index), in_field(one))
+                    self._compute(one.argument, (*place, index), in_field(one))
 
     def _offset(self, moved: MovedArgument) -> int:
         """Return the bytes by which an address is moved; a tensor that is left out has none, so nobody judges them."""

@@ -43,7 +43,7 @@ def compare(plan):
     kept, fixed = printer.kept(), ast.parse(printer.tensors().text())
     admitted = SourceWriter()
     for action in plan.actions(Phase.ADMIT):
-        printer.admitted(admitted, action)
+        printer.step(admitted, action)
     derived = ast.parse(printer.values().text()), ast.parse(admitted.text())
     loaded = {name for tree in derived for name in names(tree, ast.Load)}
     assert len(kept) == len(set(kept))

@@ -200,7 +200,7 @@ class _Emitter:
         steps, bound = self._steps(kind), kind == "bind"
         free, known = steps.values(), self.destined and not bound
         memo = self.recalls and not bound
-        LaunchBody(self.plan, self.dialect, steps.admitted, known=known, bound=bound, memo=memo).emit(free)
+        LaunchBody(self.plan, self.dialect, steps.step, known=known, bound=bound, memo=memo).emit(free)
         return free
 
     def _diagnosis(self) -> str:

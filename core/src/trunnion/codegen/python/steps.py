@@ -77,49 +77,36 @@ class StepPrinter:
         """Return the rest, up to the last check of a call's arguments."""
         return self._phase(Phase.VALUES)
 
-    def admitted(self, out: SourceWriter, action: Action) -> bool:
-        """Write a step that is over facts of the device, and return whether it is one; ``state`` is the device's."""
-        match action:
-            case ReadFacts(facts):
-                out.line(f"{', '.join(f'f{place}' for place in range(len(facts)))}, = state.facts")
-            case Require(check):
-                emit_check(out, self.plan, check, self.exprs)
-            case _:
-                return self._derived(out, action)
-        return True
+    def step(self, out: SourceWriter, action: Action) -> bool:  # noqa: C901, PLR0912 - one for each kind of step
+        """Write a step that a call's arguments or facts of its device decide, and return whether it is one.
 
-    def _phase(self, phase: Phase) -> SourceWriter:
-        out = SourceWriter()
-        emit_steps(out, self.plan, self.plan.actions(phase), self._arguments, self._derived)
-        return out
-
-    def _arguments(self, out: SourceWriter, action: Action) -> bool:
-        """Write a step that reads or judges what the call was given, and return whether it is one."""
-        plan = self.plan
+        Parameters
+        ----------
+        out
+            Takes the lines; behind those that read facts ``state`` is the device's.
+        action
+            The step.
+        """
+        plan, exprs = self.plan, self.exprs
         match action:
             case ReadTensors():
                 emit_structure(out, plan)
             case Bind(binding):
                 emit_binding(out, plan, binding)
             case Require(check):
-                emit_check(out, plan, check, self.exprs)
+                emit_check(out, plan, check, exprs)
             case RequireLayouts():
                 emit_layouts(out, plan)
             case ReadNumber(slot):
                 emit_number(out, plan, slot, remembers=self.remembers)
             case TakeAddresses():
                 emit_pointers(out, plan, remembers=self.remembers, destined=self.destined)
+            case CheckDestinations() if self.destined:
+                pass  # it is done where they are looked at
             case CheckDestinations():
-                if not self.destined:  # else it is done where they are looked at
-                    emit_given_outputs(out, plan)
-            case _:
-                return False
-        return True
-
-    def _derived(self, out: SourceWriter, action: Action) -> bool:
-        """Write a step that computes what follows from that, and return whether it is one."""
-        plan, exprs = self.plan, self.exprs
-        match action:
+                emit_given_outputs(out, plan)
+            case ReadFacts(facts):
+                out.line(f"{', '.join(f'f{place}' for place in range(len(facts)))}, = state.facts")
             case ShapeOutput(tensor):
                 emit_extents(out, tensor, tensor.shape, exprs)
             case ShapeLaunch(launch):
@@ -139,6 +126,11 @@ class StepPrinter:
             case _:
                 return False
         return True
+
+    def _phase(self, phase: Phase) -> SourceWriter:
+        out = SourceWriter()
+        emit_steps(out, self.plan, self.plan.actions(phase), self.step)
+        return out
 
 
 def _emit_stream(out: SourceWriter) -> None:
