@@ -52,7 +52,6 @@ from trunnion.model.plan import (
     WorkspaceSlot,
 )
 from trunnion.model.plan.facts import AttributeFact, OccupancyFact, PlannedFact
-from trunnion.model.plan.launch_plan import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from trunnion.model.plan.planning_memory import (
     Slots,
     map_identity,
@@ -80,8 +79,6 @@ if TYPE_CHECKING:
 __all__ = ["plan_program", "plan_signature"]
 
 _INT64 = dtype("int64")
-_POINTER_BYTES = 8
-_NULL = KernelParameter(_POINTER_BYTES, _POINTER_BYTES, "a null pointer (8 bytes)")
 
 
 def plan_program(program: KernelProgram) -> LaunchPlan:
@@ -417,7 +414,7 @@ class _Planner:
     def _kernels(self, launches: Sequence[PlannedLaunch]) -> tuple[KernelSignature, ...]:
         found: dict[int, KernelSignature] = {}
         for planned, launch in zip(launches, self.program.launches, strict=True):
-            parameters = tuple(self._parameter(argument) for argument in launch.args)
+            parameters = tuple(_parameter(argument) for argument in launch.args)
             signature = KernelSignature(launch.kernel, parameters, self._part(launch))
             known = found.setdefault(planned.kernel, signature)
             if _sizes(known) != _sizes(signature):
@@ -427,58 +424,42 @@ class _Planner:
                 )
         return tuple(found.values())
 
-    def _parameter(  # noqa: C901, PLR0911 - one for each kind
-        self, argument: Argument
-    ) -> KernelParameter:
-        match argument:
-            case Memory():
-                return KernelParameter(
-                    _POINTER_BYTES, _POINTER_BYTES, f"a pointer to {argument.dtype} (8 bytes)"
-                )
-            case MovedAddress():
-                return self._parameter(argument.memory)
-            case Constant():
-                return _NULL if argument.dtype is None else _number(argument.dtype)
-            case FloatCast():
-                return _number(argument.to)
-            case TensorView():
-                view = plan_view(argument.memory, self.slots)
-                text = f"a view of {argument.memory.dtype} ({view.size} bytes)"
-                return KernelParameter(view.size, _POINTER_BYTES, text)
-            case PointerParam():
-                return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, "a pointer (8 bytes)")
-            case ModuleVariable():
-                text = f"the address of a variable of {argument.dtype} (8 bytes)"
-                return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, text)
-            case StructParam(_, nbytes, alignment):
-                return KernelParameter(nbytes, alignment, f"a struct ({nbytes} bytes)")
-            case ScalarParam():
-                return _number(argument.dtype)
-            case TensorMap():
-                return KernelParameter(
-                    TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)"
-                )
-            case Struct():
-                return self._built(argument)
-        return _number(argument.to if isinstance(argument, Cast) else _INT64)
-
-    def _built(self, argument: Struct) -> KernelParameter:
-        nbytes, alignment = argument.layout.nbytes, argument.layout.alignment
-        fields = (
-            KernelField(one.offset, one.path, self._parameter(one.argument).description)
-            for one in pieces(argument)
-        )
-        unit = "byte" if nbytes == 1 else "bytes"
-        return KernelParameter(
-            nbytes, alignment, f"a struct of the launcher's ({nbytes} {unit})", tuple(fields)
-        )
-
 
 def _sizes(kernel: KernelSignature) -> list[tuple[int, int]]:
     """Return what reaches the device: a kernel with a ``void*`` may be given pointers to anything."""
     return [(parameter.size, parameter.alignment) for parameter in kernel.parameters]
 
 
-def _number(kind: DType) -> KernelParameter:
-    unit = "byte" if kind.itemsize == 1 else "bytes"
-    return KernelParameter(kind.itemsize, kind.itemsize, f"{kind.name} ({kind.itemsize} {unit})")
+def _parameter(argument: Argument) -> KernelParameter:
+    layout = layout_of(argument)
+    found = pieces(argument) if isinstance(argument, Struct) else ()
+    fields = tuple(KernelField(one.offset, one.path, _parameter(one.argument).description) for one in found)
+    unit = "byte" if layout.nbytes == 1 and not isinstance(argument, StructParam) else "bytes"
+    return KernelParameter(
+        layout.nbytes, layout.alignment, f"{_words(argument)} ({layout.nbytes} {unit})", fields
+    )
+
+
+def _words(argument: Argument) -> str:  # noqa: C901, PLR0911 - one for each kind
+    match argument:
+        case Memory():
+            return f"a pointer to {argument.dtype}"
+        case MovedAddress():
+            return _words(argument.memory)
+        case Constant(dtype=None):
+            return "a null pointer"
+        case Constant(dtype=DType() as kind) | ScalarParam(dtype=kind) | FloatCast(to=kind) | Cast(to=kind):
+            return kind.name
+        case TensorView():
+            return f"a view of {argument.memory.dtype}"
+        case PointerParam():
+            return "a pointer"
+        case ModuleVariable():
+            return f"the address of a variable of {argument.dtype}"
+        case StructParam():
+            return "a struct"
+        case TensorMap():
+            return "a tensor map"
+        case Struct():
+            return "a struct of the launcher's"
+    return _INT64.name
