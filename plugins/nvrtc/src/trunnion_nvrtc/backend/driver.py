@@ -127,22 +127,14 @@ class CudaDriver:
         status, number = calls.cuCtxGetId(cu.CUcontext(current))
         if not status and self._sharing.get(current) == number:
             return None
-        address = self._address_there(context, variable)
+        address = (
+            self._address(*variable) if context is None else self._under(context, self._address, *variable)
+        )
         # A green context is one for as long as it lives, and no other one of the process gets its id, by whose handle
         # another may be reached later.
         if not status and address == within_primary(self, device, self._address, *variable):
             self._sharing[current] = number
         return address
-
-    def _address_there(self, context: Any, variable: tuple[Any, str]) -> int:
-        """Return where a variable is in a context; None: in the current one."""
-        if context is None:
-            return self._address(*variable)
-        self._push(context, sys._getframe())  # noqa: SLF001 - who leaves
-        try:
-            return self._address(*variable)
-        finally:
-            self.leave()
 
     def _address(self, library: Any, symbol: str) -> int:
         address, _ = self._relaxed(self.variable, library, symbol)
@@ -203,6 +195,14 @@ class CudaDriver:
         self._entered.note(owner)
         call_driver("cuCtxPushCurrent", context)
 
+    def _under(self, context: Any, work: Callable[..., int], *given: Any) -> int:
+        """Return what a function returns under a context, which is pushed meanwhile."""
+        self._push(context, sys._getframe())  # noqa: SLF001 - who leaves
+        try:
+            return work(*given)
+        finally:
+            self.leave()
+
     def _retain(self, device: int) -> Any:
         """Retain the primary context once; it stays for the life of the process, as torch's does."""
         self._contexts[device] = context = call_driver("cuDevicePrimaryCtxRetain", self._device(device))
@@ -231,19 +231,11 @@ class CudaDriver:
             check("cuStreamIsCapturing", status)
         none = cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
         capturing = not implicit and found != none
-        device = _current_device() if stream <= _PER_THREAD else self._device_of_context(handle)
+        if stream <= _PER_THREAD:
+            return StreamState(_current_device(), capturing=capturing)
+        # cuStreamGetDevice would invalidate the stream's capture, and drivers before CUDA 12.8 do not have it.
+        device = self._under(call_driver("cuStreamGetCtx", handle), _current_device)
         return StreamState(device, capturing=capturing)
-
-    def _device_of_context(self, stream: Any) -> int:
-        """Return a stream's device by its context.
-
-        ``cuStreamGetDevice`` would invalidate the stream's capture, and drivers before CUDA 12.8 do not have it.
-        """
-        self._push(call_driver("cuStreamGetCtx", stream), sys._getframe())  # noqa: SLF001 - who leaves
-        try:
-            return _current_device()
-        finally:
-            self.leave()
 
     # Tensor maps and fills --------------------------------------------------------------------------------------
 
