@@ -50,9 +50,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _driver_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> errors.TrunnionError:
-    """Return the error of a status; a launcher that was built before sends less of what the call was about."""
-    call, code, name, explanation, stream, *rest = fields
-    kernel, attributes, priorities, subject, encoded, shape = (*rest, *[""] * 6)[:6]
+    call, code, name, explanation, stream, kernel, attributes, priorities, subject, encoded, shape = fields
     launch = _launch(kernel, attributes, shape, priorities) if kernel else None
     error = status_error(call, int(code), (name, explanation), int(stream) if stream else None, launch)
     if isinstance(error, errors.DriverError):
@@ -77,24 +75,6 @@ def _launch(kernel: str, attributes: str, shape: str, priorities: str) -> Refuse
     return RefusedLaunch(kernel, tuple(rows), _integers(shape), (known[0], known[1]) if known else None)
 
 
-def _unbound(symbol: str, *candidates: str) -> errors.TrunnionError:
-    return errors.UnboundSymbolError(symbol, candidates)
-
-
-_MAKERS: dict[str, Callable[..., BaseException]] = {
-    "ArgumentTypeError": errors.ArgumentTypeError,
-    "ArgumentValueError": errors.ArgumentValueError,
-    "ExprError": errors.ExprError,
-    "UnboundSymbolError": _unbound,
-    "DeviceRequirementError": errors.DeviceRequirementError,
-    "CaptureError": errors.CaptureError,
-    "LifecycleError": errors.LifecycleError,
-    "VariableMismatchError": errors.VariableMismatchError,
-    "MemoryError": MemoryError,
-}
-"""Of what launchers send that were built before there was a table."""
-
-
 def typed_error(fields: tuple[str, ...], maps: Sequence[MapSpec] = ()) -> BaseException | None:
     """Return the error that the fields describe; None for a row or a class that this version does not know.
 
@@ -110,10 +90,7 @@ def typed_error(fields: tuple[str, ...], maps: Sequence[MapSpec] = ()) -> BaseEx
         refused: BaseException = row.read(fields[1], fields[2:])
         return refused
     reader = _READERS.get(fields[0]) if fields else None
-    if reader is not None:
-        return reader(fields[1:], maps)
-    maker = _MAKERS.get(fields[0]) if fields else None
-    return None if maker is None else maker(*fields[1:])
+    return None if reader is None else reader(fields[1:], maps)
 
 
 def unallocated(fields: tuple[str, ...], runtime: Runtime) -> BaseException | None:
@@ -153,5 +130,9 @@ def _map_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> BaseExceptio
     return spec.refusal(known, (major, minor)) or errors.TensorMapError((problem,), field=spec.place)
 
 
-_READERS = {"TensorMapError": _map_error, "DriverError": _driver_error}
-"""What is read with what is known of the program's tensor maps."""
+_READERS: dict[str, Callable[[tuple[str, ...], Sequence[MapSpec]], BaseException]] = {
+    "TensorMapError": _map_error,
+    "DriverError": _driver_error,
+    "VariableMismatchError": lambda fields, _maps: errors.VariableMismatchError(*fields),
+}
+"""By class; what is known of the program's tensor maps is given to each."""
