@@ -20,7 +20,7 @@ from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import Symbol, ceildiv
 from trunnion.model.float_expr import sqrt
 from trunnion_cutedsl import release
-from trunnion_cutedsl.compiler.answer import MalformedAnswerError, read_answer
+from trunnion_cutedsl.compiler.answer import read_answer
 from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
 from trunnion_cutedsl.compiler.diagnostics import raise_answer
 from trunnion_cutedsl.compiler.dtypes import SPELLINGS
@@ -406,7 +406,13 @@ def test_an_answer_is_read():
     assert [(one.symbol, one.dynamic_smem_bytes) for one in answer.kernels] == [("k_0", 8)]
     assert (answer.log, answer.refused, answer.unusable, answer.failed) == ("said", None, None, None)
     failed = read_answer(
-        {"failed": {"kind": "E", "text": "x" * 10**6, "lines": [["k.py", 3, "\ud800"]]}}
+        {
+            "failed": {
+                "kind": "E",
+                "text": "x" * 10**6,
+                "lines": [{"file": "k.py", "line": 3, "text": "\ud800"}],
+            }
+        }
     ).failed
     assert failed.lines == (("k.py", 3, "\\ud800"),)
     assert len(failed.text) < 10**5
@@ -424,12 +430,12 @@ def test_an_answer_is_read():
         {"refused": [1]},
         {"unusable": None},
         {"failed": 3},
-        {"failed": {"kind": "A", "text": "", "lines": [["k.py", 1e99, ""]]}},
-        {"failed": {"kind": "A", "text": "", "lines": [["k.py", -5, ""]]}},
-        {"failed": {"kind": "A", "text": "", "lines": [[1]]}},
+        {"failed": {"kind": "A", "text": "", "lines": [{"file": "k.py", "line": 1e99, "text": ""}]}},
+        {"failed": {"kind": "A", "text": "", "lines": [{"file": "k.py", "line": -5, "text": ""}]}},
+        {"failed": {"kind": "A", "text": "", "lines": [{"file": 1}]}},
     ],
     ids=str,
 )
 def test_an_answer_that_is_none_is_refused(head):
-    with pytest.raises(MalformedAnswerError):
+    with pytest.raises(ProgramError, match=r"^answer"):
         read_answer(head)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Answer", "Failure", "KernelFacts", "MalformedAnswerError", "read_answer"]
+from trunnion.model.fields import integer
+from trunnion.model.record import Record
+
+__all__ = ["Answer", "Failure", "KernelFacts", "read_answer"]
 
 _MOST_TEXT = 1 << 16  # characters of one text of an error
-_MOST_LINE = 1 << 31
-
-
-class MalformedAnswerError(Exception):
-    """An answer that is none; the text says where."""
+_MOST = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,59 +75,34 @@ def read_answer(head: dict[str, Any]) -> Answer:
 
     Raises
     ------
-    MalformedAnswerError
-        If they are not.
+    ProgramError
+        If they are not; the text says where.
     """
-    said = {name: _text(head[name], name) if name in head else None for name in ("unusable", "refused")}
-    failed = _failure(head["failed"]) if "failed" in head else None
-    compiled = not any(name in head for name in ("unusable", "refused", "failed"))
-    kernels = tuple(_facts(one) for one in _list(head.get("kernels"), "kernels")) if compiled else ()
-    field = _text(head.get("field", "code"), "field")
+    record = Record(head, "answer")
+    compiled = not any(map(record.has, ("unusable", "refused", "failed")))
+    said = {name: _text(record, name) if record.has(name) else None for name in ("unusable", "refused")}
+    failed = _failure(record.record("failed")) if record.has("failed") else None
+    kernels = tuple(map(_facts, record.records("kernels"))) if compiled else ()
+    field = _text(record, "field") if record.has("field") else "code"
     log = _printable(head.get("log", ""))
     return Answer(said["unusable"], said["refused"], field, failed, kernels, log)
 
 
-def _facts(one: object) -> KernelFacts:
-    fields = _object(one, "a kernel")
-    return KernelFacts(
-        _text(fields.get("symbol"), "symbol"), _count(fields.get("dynamic_smem_bytes"), "bytes")
-    )
+def _facts(kernel: Record) -> KernelFacts:
+    return KernelFacts(_text(kernel, "symbol"), _count(kernel, "dynamic_smem_bytes"))
 
 
-def _failure(value: object) -> Failure:
-    fields = _object(value, "failed")
-    lines = []
-    for line in _list(fields.get("lines"), "lines"):
-        parts = _list(line, "a line")
-        if len(parts) != 3:  # noqa: PLR2004 - a file, a number, a text
-            raise MalformedAnswerError(f"a line has {len(parts)} parts")
-        lines.append(
-            (_text(parts[0], "a file"), _count(parts[1], "a line's number"), _text(parts[2], "a line"))
-        )
-    return Failure(_text(fields.get("kind"), "kind"), _text(fields.get("text"), "text"), tuple(lines))
+def _failure(failed: Record) -> Failure:
+    lines = ((_text(one, "file"), _count(one, "line"), _text(one, "text")) for one in failed.records("lines"))
+    return Failure(_text(failed, "kind"), _text(failed, "text"), tuple(lines))
 
 
-def _object(value: object, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise MalformedAnswerError(f"{what} is of type {type(value).__name__}")
-    return value
+def _count(record: Record, name: str) -> int:
+    return integer(record.integer(name), f"{record.path}.{name}", 0, _MOST)
 
 
-def _list(value: object, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise MalformedAnswerError(f"{what} is of type {type(value).__name__}")
-    return value
-
-
-def _count(value: object, what: str) -> int:
-    if type(value) is not int or not 0 <= value < _MOST_LINE:
-        raise MalformedAnswerError(f"{what} is of type {type(value).__name__}, or out of range")
-    return value
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise MalformedAnswerError(f"{what} is of type {type(value).__name__}")
+def _text(record: Record, name: str) -> str:
+    value = record.text(name)
     return _printable(
         value if len(value) <= _MOST_TEXT else f"{value[:_MOST_TEXT]}... ({len(value)} characters)"
     )

@@ -12,7 +12,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import ProgramError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.toolchain.device import device_arch
-from trunnion_cutedsl.compiler.answer import MalformedAnswerError, read_answer
+from trunnion_cutedsl.compiler.answer import read_answer
 from trunnion_cutedsl.compiler.diagnostics import compile_error, raise_answer
 from trunnion_cutedsl.compiler.request import read_request
 from trunnion_cutedsl.compiler.workers import TooSlowError, WorkerDiedError, workers
@@ -83,7 +83,7 @@ class CuteDslCompiler(DeviceCompiler):
             raise compile_error(limit, job) from error
         except WorkerDiedError as error:
             raise compile_error("the process that compiled ended without an answer", job) from error
-        except MalformedAnswerError as error:
+        except ProgramError as error:
             raise compile_error(
                 f"the process that compiled gave no answer that can be read: {error}", job
             ) from error

@@ -30,6 +30,7 @@ __all__ = ["Worker", "main"]
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _MOST_LOG_BYTES = 1 << 20
+_MOST_LINES = 1 << 16  # who reads an answer takes no longer list
 _MAIN = "trunnion_cutedsl.compiler.worker"
 
 
@@ -240,11 +241,12 @@ def _failure(error: BaseException, job: dict[str, Any]) -> dict[str, Any]:
         for frame in traceback.extract_tb(seen.__traceback__):
             name = Path(frame.filename).name
             if name in own and frame.lineno:
-                lines.append([name, frame.lineno, frame.line or ""])
+                lines.append({"file": name, "line": frame.lineno, "text": frame.line or ""})
         seen = seen.__cause__ or seen.__context__
     if isinstance(error, SyntaxError) and error.lineno:
-        lines.append([Path(error.filename or "").name, error.lineno, (error.text or "").strip()])
-    return {"kind": type(error).__name__, "text": _text(error), "lines": lines}
+        text = (error.text or "").strip()
+        lines.append({"file": Path(error.filename or "").name, "line": error.lineno, "text": text})
+    return {"kind": type(error).__name__, "text": _text(error), "lines": lines[-_MOST_LINES:]}
 
 
 def _text(error: BaseException) -> str:
