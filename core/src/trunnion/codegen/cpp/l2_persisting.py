@@ -16,7 +16,6 @@ from trunnion.launcher.l2_persisting import PassingOwner, SetAsideWarning, captu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     from trunnion.codegen.cpp.call_signature import CallSignature
     from trunnion.launcher.l2_persisting import SetAside
@@ -42,22 +41,6 @@ class _LauncherLimit:
     def set_persisting_limit(self, nbytes: int) -> None:
         """Set it."""
         self._run("set_persisting_limit", self._device, nbytes)
-
-
-class _Keeping:
-    """Keeps what the body raises, whatever it is: across TVM-FFI's ABI it would become another error."""
-
-    def __init__(self) -> None:
-        self.error: BaseException | None = None
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        self.error = error
-        return True
 
 
 class SetAsideHook:
@@ -104,13 +87,12 @@ class SetAsideHook:
 
     def answer(self, step: str, device: int, *given: Any) -> int:
         """Answer a launcher; ``l2_persisting.hpp`` lists the steps. A negative number: minus that of an error, kept."""
-        keeping = _Keeping()
-        with keeping:
+        try:
             return self._steps[step](device, *given)
-        number = next(self._numbers)
-        if keeping.error is not None:
-            self._kept[number] = keeping.error
-        return -number
+        except BaseException as error:  # noqa: BLE001 - across TVM-FFI's ABI it would become another error
+            number = next(self._numbers)
+            self._kept[number] = error
+            return -number
 
     def raise_kept(self, fields: tuple[str, ...]) -> None:
         """Raise the error that a launcher's own error stands for, if it stands for one that was kept.
@@ -148,11 +130,11 @@ class SetAsideHook:
         return ticket
 
     def _restore(self, device: int, ticket: int, failed: int) -> int:
-        keeping = _Keeping()
-        with keeping:
+        try:
             self._owner.release(device, self._held.pop(ticket), _LauncherLimit(self._run, device))
-        if keeping.error is not None and not failed:  # else the call raises what went wrong before
-            raise keeping.error
+        except BaseException:
+            if not failed:  # else the call raises what went wrong before
+                raise
         return 0
 
     def _request(self, device: int, owner: object, nbytes: int) -> None:
