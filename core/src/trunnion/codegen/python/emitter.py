@@ -197,10 +197,9 @@ class _Emitter:
 
     def _free_part(self, kind: str) -> SourceWriter:
         """Return what the tensors alone do not decide."""
-        steps, bound = self._steps(kind), kind == "bind"
-        free, known = steps.values(), self.destined and not bound
-        memo = self.recalls and not bound
-        LaunchBody(self.plan, self.dialect, steps.step, known=known, bound=bound, memo=memo).emit(free)
+        steps = self._steps(kind)
+        free = steps.values()
+        LaunchBody(self.plan, self.dialect, steps, bound=kind == "bind").emit(free)
         return free
 
     def _diagnosis(self) -> str:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from trunnion.codegen.python.steps import StepPrinter
     from trunnion.model.expr import Expr
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
     from trunnion.model.plan.steps import Action
@@ -67,17 +68,12 @@ class LaunchBody:
     dialect: Dialect
     """How the driver is called."""
 
-    admitted: Callable[[SourceWriter, Action], bool]
-    """Writes a step that is over facts of the device, and returns whether it is one."""
-
-    known: bool
-    """Whether destinations, and their addresses, were taken before where the caller gives them."""
+    steps: StepPrinter
+    """Wrote the steps before, and writes those over facts of the device. The ``memo`` is another one wherever tensors
+    or device are not like those of the call before."""
 
     bound: bool
     """Whether to write ``bind``: what is prepared is kept, and what launches is a function that is returned."""
-
-    memo: bool
-    """Whether there is a ``memo``: another one wherever tensors or device are not like those of the call before."""
 
     def emit(self, out: SourceWriter) -> None:
         """Write it."""
@@ -117,7 +113,7 @@ class LaunchBody:
         self._frames(out, "token")
         if self._settles:
             # Where outputs are allocated they are others in each call.
-            allocated = "out is None or " if self._destined else ""
+            allocated = "out is None or " if self.steps.destined else ""
             out.line(f"fresh = {allocated}token.passed is not passed")
         self._admit(out)
         self._phases(out, Phase.MEMORY)
@@ -150,18 +146,13 @@ class LaunchBody:
     # What a frame has from the call before -----------------------------------------------------------------------
 
     @property
-    def _destined(self) -> bool:
-        """Whether ``passed`` holds the addresses of destinations as well, where the caller gives them."""
-        return self.known and bool(self.plan.outputs)
-
-    @property
     def _settles(self) -> bool:
         """Whether anything stands in a frame already if the call before it passed the same, by the same layouts."""
         return any(map(self._stands, self.plan.launches))
 
     def _stands(self, launch: PlannedLaunch) -> bool:
         """Whether all that a launch is given stands in a frame already, as `_settles` says."""
-        return self.memo and follows_from_passed(self.plan, launch, destined=self._destined)
+        return self.steps.remembers and follows_from_passed(self.plan, launch, destined=self.steps.destined)
 
     def _is_recalled(self, action: Action) -> bool:
         """Whether a step finds a tensor map for launches alone for which it stands in a frame already."""
@@ -172,7 +163,7 @@ class LaunchBody:
     # Steps -----------------------------------------------------------------------------------------------------
 
     def _phases(self, out: SourceWriter, *phases: Phase) -> None:
-        printers = (self._before, self._launched, self.admitted)
+        printers = (self._before, self._launched, self.steps.step)
         for phase in phases:
             for recalled, actions in groupby(self.plan.actions(phase), self._is_recalled):
                 with when(out, "fresh" if recalled else "True"):
@@ -186,7 +177,7 @@ class LaunchBody:
         names = kept(plan, derived, ())
         first = actions.index(derived[0]) if derived else 0
         whole = list(actions[first : first + len(derived)]) == derived
-        if not (self.memo and names and whole) or any(
+        if not (self.steps.remembers and names and whole) or any(
             one.symbol is not None for one in plan.signature.scalars
         ):
             self._phases(out, Phase.ADMIT)
@@ -194,7 +185,7 @@ class LaunchBody:
         emit_steps(out, plan, actions[:first], *printers)
         with out.block("if len(memo) == 1:"):
             emit_unset(out, plan, derived, names)
-            emit_steps(out, plan, derived, self.admitted)
+            emit_steps(out, plan, derived, self.steps.step)
             out.line(f"memo.append({python_tuple(names)})")  # by two threads: the same twice
         with out.block("else:"):
             out.line(f"{', '.join(names)}, = memo[1]")
@@ -216,7 +207,7 @@ class LaunchBody:
                         name = python_string(self.plan.memory(window.memory).name)
                         out.line(f"context.refuse_window(device, {name}, n{launch.index})")
             case TakeOutputs():
-                emit_outputs(out, self.plan, known=self.known)
+                emit_outputs(out, self.plan, known=self.steps.destined)
             case TakeWorkspace(workspace):
                 emit_workspace(out, workspace)
             case EncodeMap(encode):
