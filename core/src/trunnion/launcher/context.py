@@ -33,7 +33,7 @@ from trunnion.launcher.maps import MapEncoder
 from trunnion.launcher.memory import LauncherMemory
 from trunnion.launcher.recall import ReadingRecall
 from trunnion.launcher.refusals import ABSENT, count_error
-from trunnion.launcher.variables import ProgramVariables
+from trunnion.launcher.variables import prepare_variables
 from trunnion.launcher.walk import Walk
 from trunnion.launcher.windows import ProgramWindows
 from trunnion.model.launch_attributes import (
@@ -178,7 +178,7 @@ class Context(LauncherMemory):
         self.closed_because: RefusalRow[LifecycleError] | None = None
         self.life: object = None
         self.symbols = tuple(symbols)[: len(symbols) - len(parts.variables)]
-        self._variables = ProgramVariables(parts.variables, symbols[len(self.symbols) :])
+        self._variables = tuple(zip(parts.variables, symbols[len(self.symbols) :], strict=True))
         self.copy: Any = getattr(facade, "copy", None)  # a `VariableFacade`'s
         ask: Any = getattr(facade, "address_in", None)  # a `ContextFacade`'s
         self._address_in = None if ask is None else self.explaining(ask)
@@ -351,14 +351,15 @@ class Context(LauncherMemory):
         state.facts = tuple(self._fact(state, device, fact) for fact in self._facts)
         if any(spec.window or spec.stream_window for spec in self.specs):
             state.longest_window = self.windows.longest(device)
-        if self._variables.there:
+        if self._variables:
             state.variables = self._prepare_variables(device)
         self.states[device] = state
         return state
 
     def _prepare_variables(self, device: int) -> tuple[int, ...]:
         facade = cast("VariableFacade", self.facade)
-        return self._variables.prepare(facade, self.explaining(facade.variable), (self.library, device))
+        find = self.explaining(facade.variable)
+        return prepare_variables(self._variables, facade, find, (self.library, device))
 
     def prepare(self, device: int) -> None:
         """Do all for a device that can be done before the first call: `preload`, and cache for windows of known length.
@@ -551,7 +552,7 @@ class Context(LauncherMemory):
         """
         if self._address_in is None:
             return
-        symbol, *_ = self._variables.symbols
+        symbol = self._variables[0][1]
         try:
             found = self._address_in(stream, device, (self.library, symbol))
         except DriverError:

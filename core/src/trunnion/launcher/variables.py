@@ -9,11 +9,11 @@ from trunnion.errors import VariableMismatchError
 from trunnion.launcher.driver_status import naming_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from trunnion.launcher.facade import VariableFacade
 
-__all__ = ["ProgramVariables", "VariableSpec"]
+__all__ = ["VariableSpec", "prepare_variables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,57 +30,44 @@ class VariableSpec:
     """What it holds before the first launch on a device; None: what the image says."""
 
 
-class ProgramVariables:
-    """The module variables of a program.
+def prepare_variables(
+    named: Iterable[tuple[VariableSpec, str]],
+    facade: VariableFacade,
+    find: Callable[[Any, str], tuple[int, int]],
+    where: tuple[Any, int],
+) -> tuple[int, ...]:
+    """Return the address of each variable on the current device, once all that a program says they hold is there.
 
     Parameters
     ----------
-    specs
-        What is known of each.
-    symbols
-        The exact name of each in the image.
+    named
+        What is known of each, and its exact name in the image.
+    facade
+        The driver; a context of the device is current.
+    find
+        Its `VariableFacade.variable`.
+    where
+        The image's handle, and the device's ordinal, for messages.
+
+    Raises
+    ------
+    VariableMismatchError
+        If the driver knows one by another size.
+    DriverError
+        If the image has none of a name, or cannot be written to.
     """
-
-    def __init__(self, specs: Sequence[VariableSpec], symbols: Sequence[str]) -> None:
-        self._named = tuple(zip(specs, symbols, strict=True))
-        self.symbols = tuple(symbols)
-        """The exact name of each in the image."""
-        self.there = bool(self._named)
-        """Whether there are any."""
-
-    def prepare(
-        self, facade: VariableFacade, find: Callable[[Any, str], tuple[int, int]], where: tuple[Any, int]
-    ) -> tuple[int, ...]:
-        """Return the address of each on the current device, once all that a program says they hold is there.
-
-        Parameters
-        ----------
-        facade
-            The driver; a context of the device is current.
-        find
-            Its `VariableFacade.variable`.
-        where
-            The image's handle, and the device's ordinal, for messages.
-
-        Raises
-        ------
-        VariableMismatchError
-            If the driver knows one by another size.
-        DriverError
-            If the image has none of a name, or cannot be written to.
-        """
-        library, device = where
-        addresses, writes = [], []
-        for spec, symbol in self._named:
-            with naming_variable(symbol, device):
-                address, nbytes = find(library, symbol)
-            if nbytes != spec.nbytes:
-                raise VariableMismatchError(
-                    spec.name, f"{spec.nbytes} bytes", f"{nbytes} bytes on device {device}"
-                )
-            addresses.append(address)
-            if spec.init is not None:
-                writes.append((address, spec.init))
-        if writes:
-            facade.write(writes)
-        return tuple(addresses)
+    library, device = where
+    addresses, writes = [], []
+    for spec, symbol in named:
+        with naming_variable(symbol, device):
+            address, nbytes = find(library, symbol)
+        if nbytes != spec.nbytes:
+            raise VariableMismatchError(
+                spec.name, f"{spec.nbytes} bytes", f"{nbytes} bytes on device {device}"
+            )
+        addresses.append(address)
+        if spec.init is not None:
+            writes.append((address, spec.init))
+    if writes:
+        facade.write(writes)
+    return tuple(addresses)
