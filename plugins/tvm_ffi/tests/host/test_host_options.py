@@ -7,11 +7,9 @@ import re
 import pytest
 
 from trunnion.errors import ProgramError
-from trunnion.model.code import DeviceCode
 from trunnion_tvm_ffi.compiler.host_option_table import OPTIONS, REFUSED
 from trunnion_tvm_ffi.compiler.host_options import (
     MOST_THREADS,
-    macro_words,
     option_words,
     read_caller_options,
 )
@@ -133,23 +131,3 @@ def test_the_table_takes_nothing_that_it_refuses() -> None:
         refused = [row.instead for row in REFUSED if re.fullmatch(row.pattern, option.name)]
         # A program's word is looked for in the table first, so these are told apart by their values.
         assert not refused or option.name in {"I", "mtune", "mprefer-vector-width"}, option.name
-
-
-def macros(*defines: tuple[str, str | None]) -> tuple[str, ...]:
-    return macro_words(DeviceCode("c++", "", defines=defines), "code")
-
-
-def test_macros() -> None:
-    assert macros(("A", None), ("B", "2"), ("F(x)", "x + 1"), ("A", "1")) == (
-        "-DA",
-        "-DB=2",
-        "-DF(x)=x + 1",
-        "-DA=1",
-    )
-    for wrong in (("A B", None), ("1", None), ("A", "x\ny"), ("A", "x\u2028y")):
-        with pytest.raises(ProgramError) as caught:
-            macros(wrong)
-        assert caught.value.field == "code.defines[0]"
-    with pytest.raises(ProgramError, match="macro A again") as caught:
-        macros(("A", "1"), ("A", "2"))
-    assert caught.value.field == "code.defines[1]"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import CompileError, ProgramError, shorten
+from trunnion.toolchain.macros import macro_definitions
 from trunnion_nvrtc.compiler.headers import (
     ReachableHeaders,
     find_header,
@@ -26,7 +27,7 @@ from trunnion_nvrtc.compiler.other_part import other_part_hints, part_texts
 from trunnion_nvrtc.compiler.pch import pch_options
 from trunnion_nvrtc.compiler.program import Program, build_id, build_of
 from trunnion_nvrtc.compiler.request import Mode
-from trunnion_nvrtc.compiler.source import encoded, macro_options
+from trunnion_nvrtc.compiler.source import encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -180,7 +181,7 @@ class _Compilation:
             *_MODE_OPTIONS[self.job.mode],
             *render_options(chosen),
             *(f"--pre-include={name}" for name in _first_headers(self.part, directories)),
-            *macro_options(self.code, self.part.field),
+            *(f"--define-macro={one}" for one in macro_definitions(self.code, self.part.field)),
             *(f"--include-path={directory}" for directory in directories),
         )
         held = bool(self.code.includes)

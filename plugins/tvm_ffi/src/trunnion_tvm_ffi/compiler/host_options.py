@@ -14,15 +14,12 @@ from trunnion_tvm_ffi.compiler.host_option_table import OPTIONS, REFUSED, Option
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from trunnion.model.code import DeviceCode
-
-__all__ = ["MOST_THREADS", "CallerOptions", "macro_words", "option_words", "read_caller_options"]
+__all__ = ["MOST_THREADS", "CallerOptions", "option_words", "read_caller_options"]
 
 MOST_THREADS = 1024
 """The most threads that a launch may be spread over."""
 
 _DEFAULTS = {"std": "c++17", "O": "2"}
-_MACRO = re.compile(r"[A-Za-z_]\w*(\([^()\n]*\))?", re.ASCII)
 _BY_NAME = {option.name: option for option in OPTIONS}
 
 
@@ -99,29 +96,6 @@ def option_words(
         repeated = merged.get(name, ()) if _BY_NAME[name].repeatable else ()
         merged[name] = (*repeated, *(values or ()))
     return tuple(option.spelled(value) for option in OPTIONS for value in merged.get(option.name, ()))
-
-
-def macro_words(code: DeviceCode, field: str) -> tuple[str, ...]:
-    """Return the options that define a part's macros.
-
-    Raises
-    ------
-    ProgramError
-        If a macro's name is none, its value is more than one line, or it has two.
-    """
-    words = []
-    known: dict[str, tuple[str, str]] = {}
-    for index, (name, value) in enumerate(code.defines):
-        place = f"{field}.defines[{index}]"
-        if not _MACRO.fullmatch(name):
-            raise ProgramError(f"got macro {shorten(name)}, expected a C identifier", field=place)
-        if value is not None and len(value.splitlines()) > 1:
-            raise ProgramError(f"got {shorten(value)} for macro {name}, expected one line", field=place)
-        said = (name, "1" if value is None else value)  # what the compiler makes of none
-        if known.setdefault(name.partition("(")[0], said) != said:
-            raise ProgramError(f"got macro {name} again, with another value; define it once", field=place)
-        words.append(f"-D{name}" if value is None else f"-D{name}={value}")
-    return tuple(words)
 
 
 def _parse(word: str, field: str) -> tuple[Option, str]:

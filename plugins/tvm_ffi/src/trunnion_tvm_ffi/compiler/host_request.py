@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import ProgramError, UnsupportedFeatureError, shorten
+from trunnion.toolchain.macros import macro_definitions
 from trunnion.toolchain.processor import LEVELS
 from trunnion_tvm_ffi.compiler.host_glue import PlacedKernel, emit_glue
-from trunnion_tvm_ffi.compiler.host_options import macro_words, option_words, read_caller_options
+from trunnion_tvm_ffi.compiler.host_options import option_words, read_caller_options
 from trunnion_tvm_ffi.compiler.kernel_name import kernel_expression
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def read_host_request(request: CompileRequest, machine: str) -> tuple[HostPart, 
                 words=(
                     *architecture,
                     *option_words(code.options, caller.words, field),
-                    *macro_words(code, field),
+                    *(f"-D{one}" for one in macro_definitions(code, field)),
                 ),
                 kernels=kernels,
             )
