@@ -121,11 +121,8 @@ class Life {
            !__atomic_load_n(&present_->loaded, __ATOMIC_RELAXED);
   }
 
-  // What loading is done behind; null: an error is raised, because there is no memory.
-  Gate* loading() {
-    Present* here = present();
-    return here != nullptr ? &here->loading : (raise_no_own_memory(), nullptr);
-  }
+  // What loading is done behind, within a call alone: whoever entered one has the page.
+  Gate& loading() { return present_->loading; }
 
   static bool raise_refused(const Locked& locked) {
     return locked.is_nested() ? raise_loading_nested() : raise_loading_elsewhere();

@@ -8,9 +8,7 @@ static constexpr int32_t kClustersSince = 9;
 static constexpr uint32_t kPortableClusterBlocks = 8, kMostClusterBlocks = 16;
 
 bool Program::load_embedded() {
-  Gate* gate = loading();
-  if (gate == nullptr) return false;
-  const Locked locked(*gate, kPatienceSeconds);
+  const Locked locked(loading(), kPatienceSeconds);
   if (loaded_) return true;
   if (!locked.is_mine()) return raise_refused(locked);
   if (trunnion_image_bytes != 0)
@@ -44,9 +42,7 @@ bool Program::load(const HandedImage& handed) {
                ? raise_kernel_names(handed.names.size, rule_->kernel_count)
                : raise_image_names(handed.names.size, rule_->kernel_count, rule_->variable_count);
   if (handed.data.size == 0) return raise_empty_image();
-  Gate* gate = loading();
-  if (gate == nullptr) return false;
-  const Locked locked(*gate, kPatienceSeconds);
+  const Locked locked(loading(), kPatienceSeconds);
   if (!locked.is_mine()) return raise_refused(locked);
   if (loaded_ || trunnion_image_bytes != 0) return raise_second_image();
   char* image = copy_of(handed.data);
@@ -157,9 +153,7 @@ bool Program::refuse_captured(const DeviceState& state, int32_t ordinal, CUstrea
 }
 
 DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
-  Gate* gate = loading();
-  if (gate == nullptr) return nullptr;
-  const Locked locked(*gate, kPatienceSeconds);
+  const Locked locked(loading(), kPatienceSeconds);
   if (states_[ordinal] != nullptr) return states_[ordinal];
   if (!locked.is_mine()) return raise_refused(locked), nullptr;
   DeviceState* state = new_state();
@@ -233,9 +227,7 @@ bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice devic
 
 bool Program::prepare_deferred_alone(DeviceState& state, int32_t ordinal, const LaunchRule& launch,
                                      bool& prepared) {
-  Gate* gate = loading();
-  if (gate == nullptr) return false;
-  const Locked locked(*gate, kPatienceSeconds);
+  const Locked locked(loading(), kPatienceSeconds);
   if (!locked.is_mine()) return raise_refused(locked);
   CUdevice device = 0;
   const CUresult status = driver_.device_get(&device, ordinal);
@@ -247,9 +239,7 @@ bool Program::prepare_deferred_alone(DeviceState& state, int32_t ordinal, const 
 
 bool Program::raise_cluster_blocks_alone(DeviceState& state, int32_t ordinal, uint32_t kernel,
                                          uint32_t blocks) {
-  Gate* gate = loading();
-  if (gate == nullptr) return false;
-  const Locked locked(*gate, kPatienceSeconds);
+  const Locked locked(loading(), kPatienceSeconds);
   if (!locked.is_mine()) return raise_refused(locked);
   if (state.capability_major < kClustersSince)
     return raise_attribute_capability(kClustersSince, 0, "cluster", ordinal, state.capability_major,
@@ -328,9 +318,7 @@ CUresult Program::try_smem(DeviceState& state, CUdevice device, uint32_t kernel,
 }
 
 bool Program::raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
-  Gate* gate = loading();
-  if (gate == nullptr) return false;
-  const Locked locked(*gate, kPatienceSeconds);
+  const Locked locked(loading(), kPatienceSeconds);
   return locked.is_mine() ? raise_smem(state, ordinal, kernel, nbytes) : raise_refused(locked);
 }
 
