@@ -84,10 +84,7 @@ static bool wait_for_stream(const Program& program, const CallBase& call) {
   if (!is_capturing(driver, call.stream, capturing)) return false;
   const RelaxedMode relaxed(driver);
   const CUresult status = capturing ? CUDA_SUCCESS : driver.stream_synchronize(call.stream);
-  if (status == CUDA_SUCCESS) return true;
-  RefusedCall refused;
-  refused.stream = &call.stream;
-  return raise_driver(driver, "cuStreamSynchronize", status, refused);
+  return succeeded(driver, "cuStreamSynchronize", status, {&call.stream});
 }
 
 // Wait for a call's stream, unless it is being captured; false: the launches failed, which is told, or what they do.

@@ -133,6 +133,8 @@ class RelaxedMode {
 
   CUresult status() const { return status_; }
 
+  static constexpr const char* kCall = "cuThreadExchangeStreamCaptureMode";
+
  private:
   const Driver& driver_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -173,6 +175,12 @@ struct RefusedCall {
 
 // The status of a call that failed.
 bool raise_driver(const Driver& driver, const char* call, CUresult code, const RefusedCall& refused = {});
+
+// Whether a call did what it was to do; else its status is raised.
+inline bool succeeded(const Driver& driver, const char* call, CUresult status,
+                      const RefusedCall& refused = {}) {
+  return __builtin_expect(status == CUDA_SUCCESS, 1) || raise_driver(driver, call, status, refused);
+}
 
 // What fails while everything is done all the same: the first is raised at the end, and says what followed.
 class Failures {

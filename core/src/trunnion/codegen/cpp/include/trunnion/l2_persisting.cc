@@ -13,9 +13,9 @@ bool raise_kept(int64_t number) {
 bool read_most_persisting(const Driver& driver, int32_t ordinal, int64_t& most) {
   CUdevice device = 0;
   int value = 0;
-  const CUresult status = driver.device_get(&device, ordinal);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuDeviceGet", status);
-  if (!read_attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, value)) return false;
+  if (!get_device(driver, ordinal, device) ||
+      !read_attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, value))
+    return false;
   most = value;
   return true;
 }

@@ -18,9 +18,7 @@ bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t
   } else {
     status = driver.memset_d32(at, step.value, count, stream);
   }
-  RefusedCall refused;
-  refused.stream = &stream;
-  return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status, refused);
+  return succeeded(driver, call, status, {&stream});
 }
 
 LaunchConfig::LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_bytes, CUstream stream) {
@@ -107,12 +105,11 @@ bool check_stream(const Program& program, CUstream stream, int32_t device) {
     bool capturing = false;
     return is_capturing(driver, stream, capturing) && raise_driver(driver, "cuStreamGetCtx", status);
   }
-  status = driver.ctx_push_current(context);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxPushCurrent", status);
+  if (!succeeded(driver, "cuCtxPushCurrent", driver.ctx_push_current(context))) return false;
   status = driver.ctx_get_device(&found);
   driver.ctx_pop_current(&context);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxGetDevice", status);
-  return found == device || raise_stream_device(found, device);
+  return succeeded(driver, "cuCtxGetDevice", status) &&
+         (found == device || raise_stream_device(found, device));
 }
 
 }  // namespace trunnion

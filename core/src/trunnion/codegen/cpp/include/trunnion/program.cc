@@ -71,10 +71,8 @@ bool Program::refused(const char* call, CUresult status, const RefusedKernel* ke
 
 bool Program::load_locked(const void* image, size_t nbytes, const char* names) {
   if (!find_driver(driver_)) return false;
-  CUresult status = driver_.init(0);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuInit", status);
-  status = driver_.device_get_count(&device_count_);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGetCount", status);
+  if (!succeeded(driver_, "cuInit", driver_.init(0))) return false;
+  if (!succeeded(driver_, "cuDeviceGetCount", driver_.device_get_count(&device_count_))) return false;
   if (states_ == nullptr) states_ = allocate<DeviceState*>(static_cast<size_t>(device_count_));
   if (facts_ == nullptr) facts_ = allocate<int64_t*>(static_cast<size_t>(device_count_));
   if (retained_ == nullptr) retained_ = allocate<Retained>(static_cast<size_t>(device_count_));
@@ -82,11 +80,11 @@ bool Program::load_locked(const void* image, size_t nbytes, const char* names) {
   const bool allocated =
       states_ != nullptr && facts_ != nullptr && retained_ != nullptr && kernels_ != nullptr;
   if (!watch_forks() || !allocated) return raise_no_own_memory();
+  CUresult status = CUDA_SUCCESS;
   // A first call may be made while a stream is captured: a capture in the usual mode would be broken by the load.
   {
     const RelaxedMode relaxed(driver_);
-    if (relaxed.status() != CUDA_SUCCESS)
-      return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", relaxed.status());
+    if (!succeeded(driver_, RelaxedMode::kCall, relaxed.status())) return false;
     target_.read(image, nbytes);
     status = driver_.library_load_data(&library_, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
   }
@@ -179,18 +177,19 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   return state;
 }
 
+bool get_device(const Driver& driver, int32_t ordinal, CUdevice& device) {
+  return succeeded(driver, "cuDeviceGet", driver.device_get(&device, ordinal));
+}
+
 bool read_attribute(const Driver& driver, CUdevice device, CUdevice_attribute attribute, int& value) {
-  const CUresult status = driver.device_get_attribute(&value, attribute, device);
-  return status == CUDA_SUCCESS ? true : raise_driver(driver, "cuDeviceGetAttribute", status);
+  return succeeded(driver, "cuDeviceGetAttribute", driver.device_get_attribute(&value, attribute, device));
 }
 
 bool Program::retain(int32_t ordinal, DeviceState& state, Retained& retained) {
   CUdevice device = 0;
-  CUresult status = driver_.device_get(&device, ordinal);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
-  status = retained.retain(driver_, device, state.context);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, Retained::kCall, status);
-  return read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+  return get_device(driver_, ordinal, device) &&
+         succeeded(driver_, Retained::kCall, retained.retain(driver_, device, state.context)) &&
+         read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                         state.capability_major) &&
          read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                         state.capability_minor) &&
@@ -205,8 +204,8 @@ bool Program::reach(int32_t ordinal, Entered& entered) {
 
 bool Program::check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch) {
   int version = 0;
-  const CUresult status = launch.need_count != 0 ? driver_.driver_get_version(&version) : CUDA_SUCCESS;
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDriverGetVersion", status);
+  if (launch.need_count == 0) return true;
+  if (!succeeded(driver_, "cuDriverGetVersion", driver_.driver_get_version(&version))) return false;
   const int32_t major = state.capability_major, minor = state.capability_minor;
   for (uint32_t index = 0; index < launch.need_count; ++index) {
     const AttributeNeed& need = launch.needs[index];
@@ -230,9 +229,7 @@ bool Program::prepare_deferred_alone(DeviceState& state, int32_t ordinal, const 
   const Locked locked(loading(), kPatienceSeconds);
   if (!locked.is_mine()) return raise_refused(locked);
   CUdevice device = 0;
-  const CUresult status = driver_.device_get(&device, ordinal);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
-  if (!prepare_launch(state, ordinal, device, launch)) return false;
+  if (!get_device(driver_, ordinal, device) || !prepare_launch(state, ordinal, device, launch)) return false;
   __atomic_store_n(&prepared, true, __ATOMIC_RELAXED);
   return true;
 }
@@ -245,9 +242,7 @@ bool Program::raise_cluster_blocks_alone(DeviceState& state, int32_t ordinal, ui
     return raise_attribute_capability(kClustersSince, 0, "cluster", ordinal, state.capability_major,
                                       state.capability_minor);
   CUdevice device = 0;
-  const CUresult status = driver_.device_get(&device, ordinal);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
-  return allow_blocks(state, ordinal, device, kernel, blocks);
+  return get_device(driver_, ordinal, device) && allow_blocks(state, ordinal, device, kernel, blocks);
 }
 
 // Two names of a program may be one kernel: they share what is allowed.
@@ -326,9 +321,8 @@ bool Program::raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t ker
 bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
   if (nbytes <= state.dynamic_smem[kernel]) return true;
   CUdevice device = 0;
-  CUresult status = driver_.device_get(&device, ordinal);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
-  status = try_smem(state, device, kernel, nbytes);
+  if (!get_device(driver_, ordinal, device)) return false;
+  const CUresult status = try_smem(state, device, kernel, nbytes);
   if (status == CUDA_ERROR_INVALID_VALUE) {
     int most = 0;
     if (!read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, most))

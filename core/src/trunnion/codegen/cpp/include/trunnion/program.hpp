@@ -268,8 +268,11 @@ class Entered {
   }
 
   bool enter(const Driver& driver, const DeviceState& state, int32_t ordinal) {
-    const CUresult status = try_enter(driver, state, ordinal);
-    return status == CUDA_SUCCESS ? true : raise_driver(driver, kCall, status);
+    CUdevice current = -1;
+    if (driver.ctx_get_device(&current) == CUDA_SUCCESS && current == ordinal) return true;
+    const CUresult status = driver.ctx_push_current(state.context);
+    if (status == CUDA_SUCCESS) driver_ = &driver;
+    return succeeded(driver, kCall, status);
   }
 
   // Whether there was none of the device's current before.
@@ -281,20 +284,11 @@ class Entered {
     return retained_;
   }
 
-  // As above, but the status is the caller's to raise: of `kCall`.
-  CUresult try_enter(const Driver& driver, const DeviceState& state, int32_t ordinal) {
-    CUdevice current = -1;
-    if (driver.ctx_get_device(&current) == CUDA_SUCCESS && current == ordinal) return CUDA_SUCCESS;
-    const CUresult status = driver.ctx_push_current(state.context);
-    if (status == CUDA_SUCCESS) driver_ = &driver;
-    return status;
-  }
-
   // As `enter`, but the primary context, whichever other one of the device is current.
   bool enter_primary(const Driver& driver, const DeviceState& state) {
     const char* call = kCall;
     const CUresult status = try_enter_primary(driver, state, call);
-    return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status);
+    return succeeded(driver, call, status);
   }
 
   // As above, but the status is the caller's to raise: of `call`.
@@ -318,6 +312,8 @@ class Entered {
 };
 
 // Devices, out of the way of calls --------------------------------------------------------------------------------------
+
+bool get_device(const Driver& driver, int32_t ordinal, CUdevice& device);
 
 bool read_attribute(const Driver& driver, CUdevice device, CUdevice_attribute attribute, int& value);
 

@@ -39,8 +39,7 @@ class VariableWriter {
   bool write(const ProgramRule& rule, const DeviceState& state) {
     Failures failures(driver_);
     const RelaxedMode relaxed(driver_);
-    if (relaxed.status() != CUDA_SUCCESS)
-      return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", relaxed.status());
+    if (!succeeded(driver_, RelaxedMode::kCall, relaxed.status())) return false;
     CUstream stream = nullptr;
     const CUresult status = driver_.stream_create(&stream, CU_STREAM_NON_BLOCKING);
     failures.note("cuStreamCreate", status);
@@ -84,12 +83,11 @@ bool Program::check_variables(DeviceState& state, int32_t ordinal, CUcontext con
   const bool has_id = driver_.ctx_get_id(context, &id) == CUDA_SUCCESS;
   uint64_t& sharing = state.sharing[id % DeviceState::kMostSharing];
   if (has_id && __atomic_load_n(&sharing, __ATOMIC_RELAXED) == id + 1) return true;
-  CUresult status = driver_.ctx_push_current(context);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuCtxPushCurrent", status);
+  if (!succeeded(driver_, "cuCtxPushCurrent", driver_.ctx_push_current(context))) return false;
   CUdeviceptr address = 0;
   size_t nbytes = 0;
   const RefusedKernel refused_variable{symbol(rule_->kernel_count), ordinal, "variable"};
-  CUresult relaxing = CUDA_SUCCESS;
+  CUresult relaxing = CUDA_SUCCESS, status = CUDA_SUCCESS;
   {
     const RelaxedMode relaxed(driver_);
     relaxing = relaxed.status();
@@ -97,7 +95,7 @@ bool Program::check_variables(DeviceState& state, int32_t ordinal, CUcontext con
       status = driver_.library_get_global(&address, &nbytes, library_, refused_variable.symbol);
   }
   driver_.ctx_pop_current(&context);
-  if (relaxing != CUDA_SUCCESS) return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", relaxing);
+  if (!succeeded(driver_, RelaxedMode::kCall, relaxing)) return false;
   if (status != CUDA_SUCCESS) return refused("cuLibraryGetGlobal", status, &refused_variable);
   if (address != state.variables[0]) return raise_stream_context(ordinal);
   if (has_id) __atomic_store_n(&sharing, id + 1, __ATOMIC_RELAXED);
@@ -106,10 +104,8 @@ bool Program::check_variables(DeviceState& state, int32_t ordinal, CUcontext con
 
 bool copy_to_variable(const Driver& driver, uint64_t variable, uint64_t source, uint64_t nbytes,
                       CUstream stream) {
-  const CUresult status = driver.memcpy_dtod(variable, source, nbytes, stream);
-  RefusedCall refused;
-  refused.stream = &stream;
-  return status == CUDA_SUCCESS ? true : raise_driver(driver, "cuMemcpyDtoDAsync", status, refused);
+  return succeeded(driver, "cuMemcpyDtoDAsync", driver.memcpy_dtod(variable, source, nbytes, stream),
+                   {&stream});
 }
 
 }  // namespace trunnion

@@ -93,19 +93,15 @@ class StreamWindow {
     set_window(value.accessPolicyWindow, rule_, address_, nbytes);
     const CUresult status =
         driver().stream_set_attribute(site_.stream, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value);
-    return status == CUDA_SUCCESS ? true : raise_driver(driver(), "cuStreamSetAttribute", status);
+    return succeeded(driver(), "cuStreamSetAttribute", status);
   }
 
   bool synchronize() {
     const RelaxedMode relaxed(driver());
-    const CUresult status = driver().stream_synchronize(site_.stream);
-    return status == CUDA_SUCCESS ? true : raise_driver(driver(), "cuStreamSynchronize", status);
+    return succeeded(driver(), "cuStreamSynchronize", driver().stream_synchronize(site_.stream));
   }
 
-  bool reset() {
-    const CUresult status = driver().ctx_reset_persisting();
-    return status == CUDA_SUCCESS ? true : raise_driver(driver(), "cuCtxResetPersistingL2Cache", status);
-  }
+  bool reset() { return succeeded(driver(), "cuCtxResetPersistingL2Cache", driver().ctx_reset_persisting()); }
 
   const Site site_;
   const WindowRule& rule_;
