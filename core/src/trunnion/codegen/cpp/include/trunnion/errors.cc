@@ -45,12 +45,6 @@ void Field::list(Text& text, const char* comma, size_t most) const {
   if (count_ > most) text << " and " << static_cast<uint64_t>(count_ - most) << " more";
 }
 
-static void show_dims(Text& text, const int64_t* numbers, size_t count) {
-  text << "(";
-  for (size_t index = 0; index < count; ++index) text << (index != 0 ? ", " : "") << numbers[index];
-  text << (count == 1 ? ",)" : ")");
-}
-
 void Field::show(Text& text, const Text& before) const {
   constexpr size_t kMostPlaces = 12;
   const auto* bytes = static_cast<const char*>(what_);
@@ -81,7 +75,7 @@ void Field::show(Text& text, const Text& before) const {
       text << value_ / 1000 << "." << value_ % 1000 / 10;
       return;
     case Kind::kDims:
-      show_dims(text, static_cast<const int64_t*>(what_), count_);
+      describe_numbers(text, static_cast<const int64_t*>(what_), static_cast<int32_t>(count_));
       return;
     case Kind::kNames:
       text << static_cast<uint64_t>(count_) << (count_ != 0 ? " (" : " (none");

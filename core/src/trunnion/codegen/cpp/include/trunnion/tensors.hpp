@@ -23,13 +23,6 @@ void describe_dtype(Text& text, DLDataType dtype);
 
 void describe_device(Text& text, DLDevice device);
 
-template <typename Number>
-[[gnu::cold, gnu::noinline]] void describe_numbers(Text& text, const Number* numbers, int32_t count) {
-  text << "(";
-  for (int32_t index = 0; index < count; ++index) text << (index != 0 ? ", " : "") << numbers[index];
-  text << (count == 1 ? ",)" : ")");
-}
-
 // Structure -----------------------------------------------------------------------------------------------------------
 
 bool raise_no_tensor(const TVMFFIAny& given, const TensorRule& rule);

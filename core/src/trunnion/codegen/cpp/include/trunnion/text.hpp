@@ -85,4 +85,12 @@ class Text {
   size_t room_ = 0;
 };
 
+// As Python shows a tuple.
+template <typename Number>
+[[gnu::cold, gnu::noinline]] void describe_numbers(Text& text, const Number* numbers, int32_t count) {
+  text << "(";
+  for (int32_t index = 0; index < count; ++index) text << (index != 0 ? ", " : "") << numbers[index];
+  text << (count == 1 ? ",)" : ")");
+}
+
 }  // namespace trunnion
