@@ -3,39 +3,26 @@
 
 namespace trunnion {
 
+struct KnownType {
+  int32_t index;
+  const char* name;
+};
+
+static constexpr KnownType kKnownTypes[] = {
+    {kTVMFFINone, "NoneType"},      {kTVMFFIInt, "int"},
+    {kTVMFFIBool, "bool"},          {kTVMFFIFloat, "float"},
+    {kTVMFFIOpaquePtr, "c_void_p"}, {kTVMFFIDLTensorPtr, "a tensor"},
+    {kTVMFFITensor, "a tensor"},    {kTVMFFIRawStr, "str"},
+    {kTVMFFISmallStr, "str"},       {kTVMFFIStr, "str"},
+    {kTVMFFIByteArrayPtr, "bytes"}, {kTVMFFISmallBytes, "bytes"},
+    {kTVMFFIBytes, "bytes"},
+};
+
 void describe_type(Text& text, const TVMFFIAny& given) {
-  switch (given.type_index) {
-    case kTVMFFINone:
-      text << "NoneType";
-      return;
-    case kTVMFFIInt:
-      text << "int";
-      return;
-    case kTVMFFIBool:
-      text << "bool";
-      return;
-    case kTVMFFIFloat:
-      text << "float";
-      return;
-    case kTVMFFIOpaquePtr:
-      text << "c_void_p";
-      return;
-    case kTVMFFIDLTensorPtr:
-    case kTVMFFITensor:
-      text << "a tensor";
-      return;
-    case kTVMFFIRawStr:
-    case kTVMFFISmallStr:
-    case kTVMFFIStr:
-      text << "str";
-      return;
-    case kTVMFFIByteArrayPtr:
-    case kTVMFFISmallBytes:
-    case kTVMFFIBytes:
-      text << "bytes";
-      return;
-    default:
-      break;
+  for (const KnownType& known : kKnownTypes) {
+    if (known.index != given.type_index) continue;
+    text << known.name;
+    return;
   }
   const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(given.type_index);
   if (info == nullptr) {
