@@ -236,7 +236,8 @@ def test_what_a_text_defines(text: str, defined: list[str]) -> None:
 
 def test_variables_of_one_declaration() -> None:
     found = read_ptx(
-        HEAD + ".visible.global.align 8 .v2.f32 a, b[3];.const .attribute(.managed) .u8 c[0x10] = {1,2}, d[N];"
+        HEAD
+        + ".visible.global.align 8 .v2.f32 a, b[3];.const .attribute(.managed) .u8 c[0x10] = {1,2}, d[N];"
     )
     assert [(one.name, one.nbytes, one.constant, one.managed) for one in found.variables] == [
         ("a", 8, False, False),
