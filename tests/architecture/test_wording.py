@@ -69,7 +69,6 @@ SPELLING_THEIR_OWN = {
     "core/src/trunnion/exporters/launchers.py": "of a caller's device; runs without core",
     "core/src/trunnion/toolchain/driver.py": "a name inside of the text of a program",
     "plugins/cutedsl/src/trunnion_cutedsl/compiler/annotations.py": "of the kernel language's own classes",
-    "plugins/cutedsl/src/trunnion_cutedsl/compiler/answer.py": "of what a message reader made",
     "plugins/cutedsl/src/trunnion_cutedsl/compiler/dsl.py": "of an architecture's checked word; runs without core",
     "plugins/cutedsl/src/trunnion_cutedsl/compiler/messages.py": "of what a message reader made",
     "plugins/cutedsl/src/trunnion_cutedsl/compiler/worker.py": "of errors in a process of its own; runs without core",
