@@ -132,8 +132,8 @@ class SetAsideHook:
     def _restore(self, device: int, ticket: int, failed: int) -> int:
         try:
             self._owner.release(device, self._held.pop(ticket), _LauncherLimit(self._run, device))
-        except BaseException:
-            if not failed:  # else the call raises what went wrong before
+        except BaseException:  # an interrupt too: where the call failed, it raises what went wrong before
+            if not failed:
                 raise
         return 0
 
