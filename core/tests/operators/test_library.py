@@ -140,6 +140,16 @@ def _needed(file):
     return {line.partition("[")[2].strip("]") for line in done.stdout.splitlines() if "NEEDED" in line}
 
 
+# One model is compiled, of a few elements: headers compiled for the next one, and vectors, only take time.
+QUICKLY = {
+    "aot_inductor.precompile_headers": False,
+    "cpp_cache_precompile_headers": False,
+    "aot_inductor.compile_wrapper_opt_level": "O0",
+    "cpp.vec_isa_ok": False,
+    "compile_threads": 1,
+}
+
+
 @pytest.mark.filterwarnings("ignore")  # of torch's own compiler
 def test_a_program_in_cpp_runs_what_torch_compiled_ahead_of_time(compiled, tmp_path):
     made = trunnion.export_torch_op(compiled("square"), "trunnion_aoti::square", tmp_path / "square")
@@ -151,7 +161,9 @@ def test_a_program_in_cpp_runs_what_torch_compiled_ahead_of_time(compiled, tmp_p
 
     sizes = ({0: torch.export.Dim("n")},)
     exported = torch.export.export(Model(), (torch.ones(8).double(),), dynamic_shapes=sizes)
-    package = torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "model.pt2"))
+    package = torch._inductor.aoti_compile_and_package(
+        exported, package_path=str(tmp_path / "model.pt2"), inductor_configs=QUICKLY
+    )
     home = Path(torch.__file__).parent
     folders = [home / "include", home / "include" / "torch" / "csrc" / "api" / "include"]
     libraries = home / "lib"

@@ -1,8 +1,10 @@
 // Runs a model that torch compiled ahead of time, in which an operator of a library is called: usage: model LIBRARY MODEL.
 // Links with torch, knows nothing of trunnion or Python.
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <dlfcn.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
-#include <torch/torch.h>
 
 #include <cstdio>
 
