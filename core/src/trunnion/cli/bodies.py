@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,12 +66,17 @@ def _from_name(name: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
+    loader = SourceFileLoader(path.stem, str(path))
+    spec = importlib.util.spec_from_loader(path.stem, loader)
+    if spec is None:
         raise ProgramError(f"cannot read {shorten(str(path))}", field=_FIELD)
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        try:
+            loader.get_code(path.stem)
+        except ValueError as error:  # of a null byte; from Python 3.11.4 on it is a SyntaxError
+            raise SyntaxError(str(error)) from error
+        loader.exec_module(module)
     except OSError as error:
         raise ProgramError(f"cannot read {shorten(str(path))}: {error.strerror}", field=_FIELD) from error
     except ImportError as error:
