@@ -35,6 +35,8 @@ def test_nothing_asked_is_nothing_said():
         ("-Xcompiler -fPIC --compiler-options=-O2 -G", ("-G",), ()),
         ("--what-nobody-knows", ("--what-nobody-knows",), ()),
         ("-lineinfo -lineinfo", ("-lineinfo",), ()),
+        ("-DX=7 -DY '-DX(a)=a' -UX", ("--undefine-macro=X",), (("Y", None),)),
+        ("-U X -DX=7", ("--undefine-macro=X",), (("X", "7"),)),
     ],
 )
 def test_words_for_nvcc(flags, options, defines):
@@ -71,3 +73,11 @@ def test_a_flag_without_its_value_is_refused(flags):
 def test_a_quotation_that_does_not_end_is_refused():
     with pytest.raises(ProgramError, match="No closing quotation"):
         compiler_flags(None, "-DX='a")
+
+
+@pytest.mark.parametrize(
+    ("configs", "flags"), [({}, 5), ({"tl.ptxas_register_usage_level": "high"}, None), ({}, object())]
+)
+def test_what_is_no_flag_and_no_level_is_refused(configs, flags):
+    with pytest.raises(ProgramError, match="expected"):
+        compiler_flags(configs, flags)

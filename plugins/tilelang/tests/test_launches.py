@@ -199,3 +199,17 @@ def test_assumptions_and_assertions_of_the_authors_are_checks_each_once(imported
     checks = imported(main).signature.checks
     assert [format_expr(check.condition) for check in checks] == ["eq((n % 4), 0)", "lt(k, n)"]
     assert [check.message for check in checks] == ["Assume: n % 4 == 0", "k is an index"]
+
+
+def test_that_a_number_fits_a_narrower_type_is_a_check(imported):
+    """Its cast would refuse a call that makes it, and no call makes one of what is never computed."""
+    n = T.dynamic("n", "int64")
+
+    @T.prim_func
+    def main(x: T.Tensor((n,), "float32")):
+        T.assume(T.cast(n, "int32") >= 0)
+        with T.Kernel(4, threads=32) as block:
+            x[block] = 0.0
+
+    (check,) = imported(main).signature.checks
+    assert format_expr(check.condition) == "le(0, cast(int32, n))"

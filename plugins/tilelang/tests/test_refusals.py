@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +36,8 @@ from trunnion_tilelang.nodes import (
     UnknownStmt,
     Var,
 )  # fmt: skip
+from trunnion_tilelang.prologue import Role
+from trunnion_tilelang.walk import Walk
 
 COUNTER = iter(range(100, 10_000))
 
@@ -230,3 +233,16 @@ def test_a_step_that_is_no_positive_constant_is_refused(step):
 def test_a_kernel_that_is_called_as_a_function_of_tvm_s_is_launched(name):
     found = program(call(name, X, K, Int(1), Int(32)), LAUNCH, kernels=(replace(KERNEL, name=name), KERNEL))
     assert len(found.launches) == 2
+
+
+def test_what_is_done_where_outputs_could_be_allocated_is_done():
+    status = var("status")
+    failed, given_up = Binary("ne", status, Int(0), "bool"), Evaluate("return status", Call("ret", (status,)))
+    prologue = SimpleNamespace(
+        role=lambda leaf: Role("status") if leaf == status else None, parameters={}, roles={}, loads=[]
+    )
+    host = SimpleNamespace(name="main")
+    walk = Walk(SimpleNamespace(kernels={}, host=host), SimpleNamespace(prologue=prologue, by_index={}))
+    walk.visit(If("if", failed, given_up, None))
+    with pytest.raises(UnsupportedStatementError, match="somebody_elses"):
+        walk.visit(If("if", failed, given_up, call("somebody_elses")))

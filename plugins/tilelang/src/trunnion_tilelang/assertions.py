@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.model.expr import as_expr, select
+from trunnion.model.expr import Cast, as_expr, select
+from trunnion.model.expr_tree import walk
 from trunnion.model.params import Check
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import Call, Int, Node, Select, Var
@@ -79,11 +80,17 @@ def check_of(condition: Node, message: str, parameters: Parameters, when: Expr |
     value = parameters.arithmetic.expr(condition)
     if when is not None:
         value = select(when, value, as_expr(1))
-    if holds(value):
+    # That a number fits a narrower type is a cast's own refusal, if a call makes the cast. Where a tensor may be None,
+    # TileLang casts what is an extent, and trunnion's own check is of that as it is.
+    if holds(value) and ("null" in kinds or not any(map(_may_refuse, walk(value)))):
         return None
     if "null" in kinds:
         raise Refusal("a condition on a tensor that may be None is none that trunnion makes")
     return Check(value, message)
+
+
+def _may_refuse(one: Expr) -> bool:
+    return isinstance(one, Cast) and one.may_be_out_of_range
 
 
 def _kinds(node: Node, parameters: Parameters) -> Iterator[tuple[str, int]]:

@@ -91,22 +91,29 @@ def compiler_flags(
     Raises
     ------
     ProgramError
-        If a flag has no value where it takes one, or a quotation does not end. Whether the device compiler knows a
-        flag, it says itself.
+        If a flag has no value where it takes one, flags are no words, or a level is no integer. Whether the device
+        compiler knows a flag, it says itself.
     """
     configs = {str(getattr(key, "value", key)): value for key, value in (pass_configs or {}).items()}
     words = [*_words(configs.get(DEVICE_FLAGS)), *_words(flags)]
     level = configs.get(REGISTER_USAGE)
     if level is not None:
-        words.append(f"--ptxas-options=--register-usage-level={int(level)}")
+        words.append(f"--ptxas-options=--register-usage-level={_integer(level)}")
     return replace(_read(words), fast_math=bool(configs.get(FAST_MATH)))
 
 
-def _words(flags: str | Iterable[str] | None) -> list[str]:
-    texts = [flags] if isinstance(flags, str) else list(flags or ())
+def _integer(level: Any) -> int:
     try:
+        return int(level)
+    except (TypeError, ValueError) as error:
+        raise ProgramError(f"got {describe(level)}, expected an integer", field=REGISTER_USAGE) from error
+
+
+def _words(flags: str | Iterable[str] | None) -> list[str]:
+    try:
+        texts = [flags] if isinstance(flags, str) else list(flags or ())
         return [word for text in texts for word in shlex.split(str(text))]
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ProgramError(
             f"got {describe(flags)}, expected words as a shell takes them: {error}", field="compile_flags"
         ) from error
@@ -125,8 +132,8 @@ def _read(words: list[str]) -> CompilerFlags:
             if not given:
                 raise ProgramError(f"got {shorten(word)} without a value", field="compile_flags")
             _put(_TAKES_VALUE[name], given, options, defines)
-        elif word[:2] in ("-I", "-D"):
-            _put(word[:2], word[2:], options, defines)
+        elif word[:2] in ("-I", "-D", "-U"):
+            _put(_TAKES_VALUE[word[:2]], word[2:], options, defines)
         elif word not in WITHOUT_EFFECT:
             options.append(word)
     return CompilerFlags(tuple(dict.fromkeys(options)), tuple(dict.fromkeys(defines)))
@@ -139,6 +146,9 @@ def _put(prefix: str, value: str, options: list[str], defines: list[tuple[str, s
             defines.append((name, text if equals else None))
         case "-I":
             options.append(f"--include-path={os.path.abspath(value)}")  # noqa: PTH100 - without what links mean
+        case "--undefine-macro=":  # a program's macros are defined behind its options
+            defines[:] = [one for one in defines if one[0].partition("(")[0] != value]
+            options.append(f"{prefix}{value}")
         case "--ptxas-options=":
             options.extend(f"{prefix}{one}" for one in value.split(","))
         case _:

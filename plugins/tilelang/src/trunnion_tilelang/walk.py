@@ -164,6 +164,8 @@ class Walk:
             statement.condition
         ):  # a launcher's allocation that fails is an error of its own
             self._failure(statement.then)
+            if statement.otherwise is not None:
+                self.visit(statement.otherwise)
             return
         test = self.value(statement.condition)
         if isinstance(test, Const):
