@@ -94,3 +94,19 @@ def test_what_writes_into_its_inputs_is_refused_by_name(compiled, name, lib):
     op = trunnion.torch_op(compiled("add_into"), name, lib=lib)
     with pytest.raises(UnsupportedFeatureError, match="it writes into 'total'; pass a rule for vmap="):
         torch.vmap(op)(torch.ones(2, 3), torch.ones(2, 3))
+
+
+def test_a_member_is_as_aligned_as_its_parameter_asks(name, lib):
+    """Torch cuts it out of the batch: nobody chose its address."""
+    (n,) = symbols("n")
+    p = ProgramBuilder("turned", DeviceCode("c++", TURNED))
+    x = p.input("x", "float32", (n,), alignment=16)
+    bias, y = p.input("bias", "float32", (n,)), p.output("y", "float32", (n,))
+    p.launch("turned", args=(x, bias, y, n), grid=1, block=1)
+    op = trunnion.torch_op(trunnion.compile(p.build()), name, lib=lib)
+    x, bias = torch.randn(4, 3), torch.randn(3)
+    batched = torch.vmap(op, in_dims=(0, None))
+    assert torch.equal(batched(x, bias), x + bias)
+    assert torch.equal(torch.compile(batched, fullgraph=True, backend="aot_eager")(x, bias), x + bias)
+    with pytest.raises(ArgumentValueError, match="16"):  # this one somebody chose
+        op(x[1], bias)

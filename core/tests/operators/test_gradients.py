@@ -332,3 +332,17 @@ def test_a_name_that_its_gradient_would_need_is_taken(compiled, name, lib):
     with pytest.raises(ArgumentValueError, match=f"{name}_backward"):
         trunnion.torch_op(compiled("square"), name, backward=compiled("twice"), lib=lib)
     assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
+
+
+def test_a_gradient_that_torch_cut_out_is_as_aligned_as_it_must_be(compiled, name, lib):
+    (n,) = symbols("n")
+    p = ProgramBuilder("twice", compiled("twice").program.code)
+    x, g = p.input("x", "float64", (n,)), p.input("grad_y", "float64", (n,), alignment=16)
+    p.launch("twice", args=(x, g, p.output("grad_x", "float64", (n,)), n), grid=1, block=1)
+    op = trunnion.torch_op(compiled("square"), name, backward=trunnion.compile(p.build()), lib=lib)
+    for call in (op, torch.compile(op, fullgraph=True, backend="aot_eager")):
+        ours, theirs = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+        torch.cat([call(theirs), call(ours)]).sum().mul(2).backward(retain_graph=True)
+        torch.cat([call(theirs), call(ours)]).backward(torch.arange(6, dtype=torch.float64))
+        wanted = 2 * ours * (2 + torch.arange(3, 6))
+        assert torch.allclose(ours.grad, wanted)

@@ -358,6 +358,23 @@ def test_autocast_casts_where_it_is_asked_to(compiled, name, lib):
         op(torch.ones(3), 2.0)
 
 
+def test_autocast_is_to_floats_as_torch_casts_nothing_else(compiled, name, lib):
+    with pytest.raises(ArgumentValueError, match="int32, expected a dtype of floats"):
+        trunnion.torch_op(compiled("scale"), name, autocast=torch.int32, lib=lib)
+
+
+@pytest.mark.parametrize("given", [5, [("k", 2.0)], "k", {5: 2.0}])
+def test_defaults_that_are_no_mapping_of_names_are_refused(compiled, name, lib, given):
+    for call in (trunnion.torch_op, trunnion.torch_stub):
+        with pytest.raises(ArgumentTypeError, match=r"'defaults'.*a mapping from parameters' names"):
+            call(compiled("scale"), name, defaults=given)
+
+
+def test_whether_it_is_cpp_is_said_by_a_bool(compiled, name):
+    with pytest.raises(ArgumentTypeError, match="'cpp'"):
+        trunnion.torch_op(compiled("scale"), name, cpp="no")
+
+
 def test_autocast_of_what_is_written_is_refused_as_the_copy_alone_would_be_written(compiled, name, lib):
     with pytest.raises(UnsupportedFeatureError, match=r"autocast.*'total'"):
         trunnion.torch_op(compiled("add_into"), name, autocast=torch.float32, lib=lib)

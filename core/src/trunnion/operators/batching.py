@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.messages import listed
-from trunnion.model.params import TensorParam
+from trunnion.operators.kernels import as_declared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from trunnion.operators.schema import OperatorName, OperatorSchema
 
@@ -82,29 +82,23 @@ class _Loop:
         members = range(info.batch_size)
         in_dims = tuple(None if isinstance(dim, list) else dim for dim in in_dims)  # of a struct, one a byte
         batches = [
-            self._outermost(place, *pair) for place, pair in enumerate(zip(args, in_dims, strict=True))
+            value if dim is None else value.movedim(dim, 0) for value, dim in zip(args, in_dims, strict=True)
         ]
-        made = [
-            operator(*(one if dim is None else one[index] for one, dim in zip(batches, in_dims, strict=True)))
-            for index in members
-        ]
+        made = [operator(*self._member(batches, in_dims, index)) for index in members]
         if not made:
             return self._empty(batches, in_dims)
         if self._outputs > 1:
             return tuple(map(torch.stack, zip(*made, strict=True))), (0,) * self._outputs
         return (torch.stack(made), 0) if self._outputs else (None, None)
 
-    def _outermost(self, place: int, value: Any, dim: int | None) -> Any:
-        if dim is None:
-            return value
-        param, moved = self._params[place], value.movedim(dim, 0)
-        plain = isinstance(param, TensorParam) and param.strides is None
-        return moved.contiguous() if plain else moved
+    def _member(self, batches: list[Any], in_dims: tuple[int | None, ...], index: int) -> Iterator[Any]:
+        for param, one, dim in zip(self._params, batches, in_dims, strict=False):
+            yield one if dim is None else as_declared(param, one[index])
 
     def _empty(self, batches: list[Any], in_dims: tuple[int | None, ...]) -> tuple[Any, Any]:
         """Return the results of a batch without members: of the shapes that members would have."""
         device = next(one.device for one, dim in zip(batches, in_dims, strict=True) if dim is not None)
-        made = self._fake(*map(_without_memory, batches, in_dims))
+        made = self._fake(*map(as_declared, self._params, map(_without_memory, batches, in_dims)))
         results = made if isinstance(made, tuple) else () if made is None else (made,)
         empty = tuple(one.new_empty((0, *one.shape), device=device) for one in results)
         if self._outputs > 1:

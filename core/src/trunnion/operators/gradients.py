@@ -15,6 +15,7 @@ from trunnion.errors import (
 from trunnion.messages import describe, listed
 from trunnion.model.dtypes import Kind
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
+from trunnion.operators.kernels import as_declared
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
@@ -282,5 +283,4 @@ class _ByProgram:
             return ctx.numbers[param.name]
         known = param.name in names.inputs or param.name in names.outputs
         value = next(saved) if known else gradients[names.gradient_of(param.name) or 0]
-        plain = isinstance(param, TensorParam) and param.strides is None and value is not None
-        return value.contiguous() if plain else value
+        return as_declared(param, value)

@@ -80,7 +80,7 @@ def export_torch_op(
     """
     expect(program, CompiledProgram, "program", "a CompiledProgram, as trunnion.compile returns it")
     named = OperatorName.of(name)
-    schema = OperatorSchema(program.program.signature, dict(defaults or {}))
+    schema = OperatorSchema.of(program.program.signature, defaults)
     final = file_path(folder).absolute()
     files = operator_files(program, named, schema, program.kind.upper())
     try:

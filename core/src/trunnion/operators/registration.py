@@ -118,11 +118,12 @@ def torch_op(  # noqa: PLR0913 - one call with everything that it can say
         If torch is missing or too old.
     """
     programs = _programs(program, dispatch_key)
-    named, schema = OperatorName.of(name), OperatorSchema(programs[0].program.signature, dict(defaults or {}))
+    named, schema = OperatorName.of(name), OperatorSchema.of(programs[0].program.signature, defaults)
     torch = _torch()
     _expect_new(torch, named)
     _expect_options(torch, vmap, tags)
     _expect_place(torch, named, dispatch_key, lib)
+    expect(cpp, bool, "cpp", "True or False")
     _expect_castable(torch, autocast, schema)
     if not schema.signature.tensors:
         message = "has no tensor among its parameters, by whose device torch could find it; give it one"
@@ -259,6 +260,12 @@ def _expect_castable(torch: Any, autocast: Any, schema: OperatorSchema) -> None:
         return
     if not is_a(autocast, torch.dtype):
         raise ArgumentTypeError("autocast", describe(autocast), "a torch.dtype, or None")
+    if (
+        not autocast.is_floating_point
+    ):  # torch would cast to it, and the call be refused for what nobody passed
+        raise ArgumentValueError(
+            "autocast", str(autocast), "a dtype of floats, to which torch may cast floats"
+        )
     if schema.mutated:  # torch would cast these as well, and what is written into the copies would be lost
         names = listed(param.name for param in schema.mutated)
         hint = f"the program writes into {names}; leave autocast= out, and cast what it reads"

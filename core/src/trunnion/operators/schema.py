@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from trunnion.arguments import expect_text
 from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, shorten
 from trunnion.launcher.scalars import number
-from trunnion.messages import describe, suggestion
+from trunnion.messages import describe, suggestion, type_name
 from trunnion.model.dtypes import Kind
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
-from trunnion.plain import is_exactly
+from trunnion.plain import is_exactly, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,6 +78,21 @@ class OperatorSchema:
 
     defaults: Mapping[str, Any]
     """What an argument is that a call leaves out, by the parameter's name."""
+
+    @classmethod
+    def of(cls, signature: Signature, defaults: Any) -> OperatorSchema:
+        """Return the schema of a signature and what a caller gives for defaults.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            If that is no mapping of the last parameters' names to values of theirs.
+        """
+        given = [] if defaults is None else pairs(defaults)
+        words = "a mapping from parameters' names to values, or None"
+        if given is None:
+            raise ArgumentTypeError("defaults", type_name(defaults), words)
+        return cls(signature, {expect_text(name, "defaults", words): value for name, value in given})
 
     def __post_init__(self) -> None:
         known = {param.name: param for param in self.signature.params}

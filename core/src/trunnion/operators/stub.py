@@ -46,7 +46,7 @@ def torch_stub(program: CompiledProgram, name: str, *, defaults: Mapping[str, An
         If an argument is none of these.
     """
     expect(program, CompiledProgram, "program", "a CompiledProgram, as trunnion.compile returns it")
-    named, schema = OperatorName.of(name), OperatorSchema(program.program.signature, dict(defaults or {}))
+    named, schema = OperatorName.of(name), OperatorSchema.of(program.program.signature, defaults)
     given = ", ".join(["self", *_arguments(schema)])
     outputs = len(schema.signature.outputs)
     result = ("None", "Tensor")[outputs] if outputs <= 1 else f"tuple[{', '.join(['Tensor'] * outputs)}]"
