@@ -28,6 +28,8 @@ from trunnion.testing.machine import start_simulator
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from forked_python.client import ForkedPython
+
     from trunnion.sim import Simulator
 
 
@@ -112,6 +114,14 @@ def words_without() -> Callable[..., list[str]]:
         return done.stdout.split()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def forked_python() -> Iterator[ForkedPython]:
+    """Yield what runs a text as ``python -c`` does, in a process that has torch imported already."""
+    client = importlib.import_module("forked_python.client")  # which a run with other options need not find
+    with client.ForkedPython() as run:
+        yield run
 
 
 DISCOVER = """
