@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
-import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -329,7 +327,7 @@ def test_a_device_without_tensor_maps_is_told_as_too_small(simulator, backend):
 
 @pytest.mark.parametrize("version", [11000, 11080])
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
-def test_a_driver_that_is_too_old_is_told_with_what_it_lacks(backend, version):
+def test_a_driver_that_is_too_old_is_told_with_what_it_lacks(backend, version, forked_python):
     source = f"""
 import trunnion
 from trunnion import sim
@@ -345,9 +343,7 @@ except trunnion.errors.DeviceRequirementError as error:
     print(error)
 """
     # The bindings keep for the whole process what they found in the first driver.
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = forked_python(source)
     assert done.stdout.strip() == (
         f"needs a driver for CUDA 12.0 or later, with cuLibraryLoadData, got one for CUDA 11.{version % 1000 // 10}; "
         "update the driver"

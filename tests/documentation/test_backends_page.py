@@ -10,8 +10,12 @@ import sys
 import textwrap
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from forked_python.client import ForkedPython
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "backends.md").read_text("utf-8")
@@ -63,15 +67,8 @@ def test_its_entry_point_names_its_module_and_its_classes_have_the_names_on_the_
         assert f"class {name}" in (copy / "src" / "trunnion_mine" / file).read_text("utf-8")
 
 
-def test_it_launches(copy: Path) -> None:
+def test_it_launches(copy: Path, forked_python: ForkedPython) -> None:
     path = os.pathsep.join([str(copy / "src"), *(entry for entry in sys.path if entry)])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", LAUNCH],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = forked_python(LAUNCH, env={**os.environ, "PYTHONPATH": path}, warnings=("error",))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "mine\n"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,8 @@ from trunnion.cli import main
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from forked_python.client import ForkedPython
 
 
 def command(*words: str) -> SimpleNamespace:
@@ -41,16 +41,14 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_example_runs_without_being_simulated() -> None:
+def test_an_example_runs_without_being_simulated(forked_python: ForkedPython) -> None:
     """In a process of its own, where no simulated driver was loaded, and none is."""
     source = (
         "import sys\nfrom trunnion.cli import main\n"
         "status = main(['run', 'cpu_softmax', '--json'])\n"
         "from trunnion import sim\nassert sim.active() is None\nsys.exit(status)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=300
-    )
+    done = forked_python(source)
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert (row["device"], row["target"], row["ok"]) == ("CPU", "cpu", True)

@@ -35,6 +35,8 @@ from trunnion.exporters.launchers import Launcher, LauncherFunction, check_machi
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from forked_python.client import ForkedPython
+
 HERE = f"{platform.machine()}-linux"
 CPU = f"tvm-ffi01-cpu-{HERE}"
 
@@ -239,15 +241,16 @@ def test_for_cuda_it_loads_and_wants_a_driver(tmp_path: Path, artifacts: dict[st
     assert "libcuda.so.1" in done.stdout
 
 
-def test_for_cuda_it_launches_what_is_for_the_device(tmp_path: Path, artifacts: dict[str, Any]) -> None:
+def test_for_cuda_it_launches_what_is_for_the_device(
+    tmp_path: Path, artifacts: dict[str, Any], forked_python: ForkedPython
+) -> None:
     words = ("add tvm_ffi sm_80", "add cutedsl sm_90a")
     (variant,) = (exported(bundled(tmp_path, artifacts, *words), tmp_path / "out") / "build").iterdir()
     assert [file.suffix for file in sorted(variant.iterdir())].count(
         ".cubin"
     ) == 1  # of the one that is handed it
     symbols = [kernel.symbol for one in words for kernel in artifacts[one].manifest.kernels]
-    command = [sys.executable, "-c", SIMULATED, str(variant), metadata(variant)["id"], *symbols]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forked_python(SIMULATED, variant, metadata(variant)["id"], *symbols)
     assert (done.stdout, done.returncode) == ("2\n", 0), done.stderr
 
 

@@ -29,6 +29,8 @@ from trunnion.model.code import DeviceCode
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from forked_python.client import ForkedPython
+
 CODE = DeviceCode("cuda", 'extern "C" __global__ void k(float* x) {}')
 
 CALL = """
@@ -67,7 +69,7 @@ def bundled(folder: Path, programs: dict[str, Any]) -> trunnion.Bundle:
 
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi"])
 def test_it_installs_and_launches_without_a_compiler(
-    tmp_path: Path, artifacts: dict[str, Any], backend: str
+    tmp_path: Path, artifacts: dict[str, Any], backend: str, forked_python: ForkedPython
 ) -> None:
     bundle = bundled(tmp_path, {"vector_add": artifacts[backend]})
     wheel = trunnion.export_wheel(bundle, tmp_path / "dist", name="My.kernels", version="1.0")
@@ -76,7 +78,7 @@ def test_it_installs_and_launches_without_a_compiler(
     install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--target"]
     subprocess.run([*install, tmp_path / "site", wheel], check=True, capture_output=True)
     script = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{CALL}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = forked_python(script)
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
 
 
@@ -356,7 +358,7 @@ for wrong in ([], "moon"):
 """
 
 
-def test_each_device_gets_its_own_variant(tmp_path: Path) -> None:
+def test_each_device_gets_its_own_variant(tmp_path: Path, forked_python: ForkedPython) -> None:
     program = examples.load("vector_add").program
     built = [trunnion.compile(program, "nvrtc", target=target).artifact for target in ("sm_80", "sm_90a")]
     wheel = trunnion.export_wheel(
@@ -365,5 +367,5 @@ def test_each_device_gets_its_own_variant(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     script = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{DEVICES}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = forked_python(script)
     assert (done.stdout, done.returncode) == ("refused\n" * 2, 0), done.stderr

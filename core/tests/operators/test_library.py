@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -107,19 +106,13 @@ assert "trunnion" not in sys.modules
 """
 
 
-def test_a_folder_is_an_operator_where_there_is_no_trunnion(compiled, tmp_path):
+def test_a_folder_is_an_operator_where_there_is_no_trunnion(compiled, tmp_path, forked_python):
     made = trunnion.export_torch_op(compiled("square"), "elsewhere::square", tmp_path / "square")
     assert {file.name for file in made.parent.iterdir()} == {"launcher.so", "operator.so"}
     again = trunnion.export_torch_op(compiled("square"), "elsewhere::square", tmp_path / "again")
     assert again.read_bytes() == made.read_bytes()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [sys.executable, "-c", LOADING, str(made)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forked_python(LOADING, made, env=environment)
     assert done.returncode == 0, done.stderr
     with pytest.raises(ArtifactError, match="something is at"):
         trunnion.export_torch_op(compiled("square"), "elsewhere::square", tmp_path / "square")

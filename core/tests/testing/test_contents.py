@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forked_python.client import ForkedPython
 
 CODE = """
 import torch
@@ -22,9 +24,7 @@ assert harness.contents(pairs[:, ::2]) == bytes(wanted.tolist())
 """
 
 
-def test_torch_warns_of_no_complex_half() -> None:
+def test_torch_warns_of_no_complex_half(forked_python: ForkedPython) -> None:
     """In a process of its own: torch warns once."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", CODE], capture_output=True, text=True, check=False
-    )
+    done = forked_python(CODE, warnings=("error",))
     assert done.returncode == 0, done.stderr

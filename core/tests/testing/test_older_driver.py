@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 CODE = """
@@ -22,22 +21,16 @@ print(*(line.split(",")[0] for line in problems(SABOTEURS[sys.argv[2]].apply(har
 """
 
 
-def told(version, saboteur):
+def told(forked_python, version, saboteur):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, str(version), saboteur],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forked_python(CODE, version, saboteur, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
-def test_an_attribute_that_goes_through_is_told():
-    assert told(12000, "silent-devices") == ["carveout", "preferred_cluster"]
+def test_an_attribute_that_goes_through_is_told(forked_python):
+    assert told(forked_python, 12000, "silent-devices") == ["carveout", "preferred_cluster"]
 
 
-def test_one_that_is_known_must_go_through():
-    assert told(13000, "silent-devices") == []
+def test_one_that_is_known_must_go_through(forked_python):
+    assert told(forked_python, 13000, "silent-devices") == []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -315,14 +313,8 @@ assert launches == 4, refused
 """
 
 
-def test_with_one_device_a_thread_without_a_context_is_found_by_the_launch_itself():
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", ONE_DEVICE],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+def test_with_one_device_a_thread_without_a_context_is_found_by_the_launch_itself(forked_python):
+    done = forked_python(ONE_DEVICE, warnings=("error",))
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -67,19 +66,18 @@ def test_a_cpp_program_launches_it(module, driver, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def python(module, code):
+def python(forked_python, module, code):
     """Run code in a Python that cannot import trunnion; `launcher` is the module."""
     head = "import sys\nsys.modules['trunnion'] = None\nimport torch, tvm_ffi\n"
     text = f"{head}launcher = tvm_ffi.load_module({str(module)!r})\n{code}"
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=120
-    )
+    done = forked_python(text)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_python_without_trunnion_is_told_in_its_own_exceptions(module):
+def test_python_without_trunnion_is_told_in_its_own_exceptions(module, forked_python):
     said = python(
+        forked_python,
         module,
         """
 for args in ((), (1, 2), (torch.ones(3), torch.ones(3)), (torch.ones(3).double(), torch.ones(3))):
@@ -97,8 +95,10 @@ for args in ((), (1, 2), (torch.ones(3), torch.ones(3)), (torch.ones(3).double()
     ]
 
 
-def test_without_a_driver_it_says_what_is_missing(module):
-    (said,) = python(module, "try:\n    launcher.load()\nexcept RuntimeError as error:\n    print(error)")
+def test_without_a_driver_it_says_what_is_missing(module, forked_python):
+    (said,) = python(
+        forked_python, module, "try:\n    launcher.load()\nexcept RuntimeError as error:\n    print(error)"
+    )
     assert said.startswith("needs a CUDA driver (libcuda.so.1), got none: libcuda.so.1: ")
     assert said.endswith("; install the NVIDIA driver, or simulate: trunnion.sim.start()")
 
@@ -118,9 +118,10 @@ def test_it_names_no_symbol_of_the_driver(module):
     assert libraries <= {"libtvm_ffi.so", "libc.so.6", "ld-linux-x86-64.so.2"}
 
 
-def test_two_of_one_program_share_nothing(module, driver, tmp_path):
+def test_two_of_one_program_share_nothing(module, driver, tmp_path, forked_python):
     twin = shutil.copy(module, tmp_path / "twin.so")
     said = python(
+        forked_python,
         module,
         f"""
 import ctypes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
@@ -45,15 +44,9 @@ def affine(tmp_path_factory):
     return program, folder
 
 
-def test_it_runs_where_there_is_no_compiler(affine):
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, affine[1]],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={"PATH": "", "CXX": "none", "CC": "none", "PYTHONPATH": ":".join(sys.path)},
-    )
+def test_it_runs_where_there_is_no_compiler(affine, forked_python):
+    environment = {"PATH": "", "CXX": "none", "CC": "none", "PYTHONPATH": ":".join(sys.path)}
+    done = forked_python(LOAD, affine[1], env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split(maxsplit=2) == ["CompiledProgram", "cpu", "[1.0, 3.0, 5.0]\n"]
 

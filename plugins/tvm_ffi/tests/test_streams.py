@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -322,8 +320,6 @@ with trunnion.compile(example.program, "tvm_ffi") as add:
 """
 
 
-def test_the_only_device_s_own_stream_is_waited_for_in_a_thread_without_a_context():
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", ALONE], capture_output=True, text=True, check=False
-    )
+def test_the_only_device_s_own_stream_is_waited_for_in_a_thread_without_a_context(forked_python):
+    done = forked_python(ALONE, warnings=("ignore",))
     assert (done.stdout, done.returncode) == ("2\n", 0), done.stdout + done.stderr

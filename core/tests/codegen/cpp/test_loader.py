@@ -24,6 +24,8 @@ from trunnion.model.program import DeviceCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from forked_python.client import ForkedPython
+
     from trunnion.sim.simulator import Simulator
 
 pytestmark = pytest.mark.tvm_ffi_abi
@@ -38,17 +40,16 @@ print([function(name).release_gil for name in ("main", "main_out", "bind", "bind
 """
 
 
-def test_no_function_holds_python_s_lock_whatever_the_default_is(built: Any, tmp_path: Path) -> None:
+def test_no_function_holds_python_s_lock_whatever_the_default_is(
+    built: Any, tmp_path: Path, forked_python: ForkedPython
+) -> None:
     """Who waits for other threads' launches must let them return."""
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
     p.launch("k", (), 1, 32)
     library = tmp_path / "launcher.so"
     library.write_bytes(built(p.build()))
     script = SCRIPT.format(path=sys.path, library=str(library))
-    environment = {**os.environ, "TVM_FFI_RELEASE_GIL_BY_DEFAULT": "0"}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
-    )
+    done = forked_python(script, env={**os.environ, "TVM_FFI_RELEASE_GIL_BY_DEFAULT": "0"})
     assert (done.stdout, done.stderr) == (f"{[True] * 7}\n", "")
 
 
@@ -74,7 +75,9 @@ except loader.CorruptArtifactError:
 """
 
 
-def test_where_no_code_is_loaded_from_files_it_is_loaded_from_memory(built: Any, tmp_path: Path) -> None:
+def test_where_no_code_is_loaded_from_files_it_is_loaded_from_memory(
+    built: Any, tmp_path: Path, forked_python: ForkedPython
+) -> None:
     """What a folder that is mounted noexec says is said for it here: not everybody may mount one."""
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
     p.launch("k", (), 1, 32)
@@ -82,13 +85,7 @@ def test_where_no_code_is_loaded_from_files_it_is_loaded_from_memory(built: Any,
     library.write_bytes(built(p.build()))
     folder.mkdir()
     script = LOADING.format(path=sys.path, library=str(library))
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "TMPDIR": str(folder)},
-    )
+    done = forked_python(script, env={**os.environ, "TMPDIR": str(folder)})
     assert (done.stdout, done.stderr) == ("2 True 0\n", "")
 
 

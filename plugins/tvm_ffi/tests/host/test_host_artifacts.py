@@ -6,7 +6,6 @@ import ctypes
 import errno
 import os
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,8 @@ from trunnion_tvm_ffi.compiler import host_compiler
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
+    from forked_python.client import ForkedPython
+
 BLOCK = "#include <trunnion/block.h>\n"
 
 
@@ -55,7 +56,9 @@ def test_a_launcher_needs_neither_cuda_nor_a_library_of_cpp(scale: Any, tmp_path
     assert not [line for line in needed if "libstdc++" in line or "libcuda" in line]
 
 
-def test_plain_tvm_ffi_loads_an_exported_module(scale: Any, tmp_path: Path) -> None:
+def test_plain_tvm_ffi_loads_an_exported_module(
+    scale: Any, tmp_path: Path, forked_python: ForkedPython
+) -> None:
     """In a process that never imports trunnion."""
     (tmp_path / "scale.so").write_bytes(scale.artifact.files["launcher.so"])
     source = """
@@ -74,7 +77,8 @@ else:
     raise SystemExit("no error")
 assert not [name for name in sys.modules if name.startswith("trunnion")]
 """
-    subprocess.run([sys.executable, "-c", source], cwd=tmp_path, check=True, timeout=300)
+    done = forked_python(source, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("lazy", [False, True])
