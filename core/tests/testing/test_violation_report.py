@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -37,38 +36,31 @@ def scenario():
     return Scenario(p.build(), CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
 
 
-def run(program, tmp_path):
-    (tmp_path / "again.py").write_text(program, "utf-8")
+@pytest.fixture
+def run(forked_python, tmp_path):
+    """Return a function that runs a program, which finds the backend that is wrong."""
     path = os.pathsep.join([str(FAULTY), *(entry for entry in sys.path if entry)])
-    return subprocess.run(
-        [sys.executable, "again.py"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        timeout=300,
-    )
+    return lambda program: forked_python(program, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
 
 
 @pytest.mark.parametrize("way", ["call", "bind-again"])
-def test_the_program_shows_the_violation_again_and_only_on_that_backend(tmp_path, way):
+def test_the_program_shows_the_violation_again_and_only_on_that_backend(run, way):
     found = Counterexample(way, scenario(), LawViolation("L9", "red"))
-    done = run(replay_program("L9", "faulty", found, AGAIN), tmp_path)
+    done = run(replay_program("L9", "faulty", found, AGAIN))
     assert done.returncode == 1
     assert "LawViolation: L9: launch 0: priority is (), expected (0,)" in done.stderr
-    done = run(replay_program("L9", "nvrtc", found, AGAIN), tmp_path)
+    done = run(replay_program("L9", "nvrtc", found, AGAIN))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "L9 held on this example\n"
 
 
-def test_what_no_text_makes_is_drawn_again(tmp_path):
+def test_what_no_text_makes_is_drawn_again(run):
     program = replay_program(
         "L9", "faulty", Counterexample("call", object(), LawViolation("L9", "red")), AGAIN
     )
     assert AGAIN in program
     assert len(program.splitlines()) < 6
-    done = run(program, tmp_path)
+    done = run(program)
     assert done.returncode == 1
     assert "LawViolation: L9: launch " in done.stderr
 
