@@ -64,6 +64,25 @@ def build(cache, tmp_path, embedded, monkeypatch):
     return make
 
 
+@pytest.fixture(scope="module")
+def first_builds():
+    """What a first build made and kept, by compiler: a launcher, and the folder of the cache."""
+    return {}
+
+
+@pytest.fixture
+def first(build, cache, cxx, first_builds, tmp_path_factory):
+    """A cache of this test's own with what a first build keeps; it is compiled once. Return that build's launcher."""
+    if cxx not in first_builds:
+        data, _ = build("first")
+        kept = tmp_path_factory.mktemp("first") / "cache"
+        shutil.copytree(cache, kept)
+        first_builds[cxx] = data, kept
+    else:
+        shutil.copytree(first_builds[cxx][1], cache)
+    return first_builds[cxx][0]
+
+
 def precompiled(cache):
     return sorted(cache.rglob("*.gch"))
 
@@ -84,13 +103,12 @@ def test_a_launcher_is_the_same_without_the_precompiled_header(build, cache, mon
     assert with_it == without
 
 
-def test_a_spoilt_precompiled_header_is_made_again(build, cache) -> None:
-    whole, _ = build("first")
+def test_a_spoilt_precompiled_header_is_made_again(build, cache, first) -> None:
     (header,) = precompiled(cache)
     header.write_bytes(header.read_bytes()[:5000])
     again, made = build("again")
     assert made == ("launch_runtime.hpp.gch", "launcher.so")
-    assert again == whole
+    assert again == first
 
 
 def spoil(kept: Path, data: bytes) -> None:
@@ -99,15 +117,16 @@ def spoil(kept: Path, data: bytes) -> None:
     kept.with_name("sha256").write_text(hashlib.sha256(data).hexdigest())
 
 
-def test_a_precompiled_header_that_the_compiler_dies_of_is_done_without_and_made_again(build, cache) -> None:
-    whole, _ = build("first")
+def test_a_precompiled_header_that_the_compiler_dies_of_is_done_without_and_made_again(
+    build, cache, first
+) -> None:
     (header,) = precompiled(cache)
     spoil(header, header.read_bytes()[:5000])
     again, made = build("again")
     assert made == ("launcher.so", "launcher.so")
-    assert again == whole
-    assert build("third") == (whole, ("launch_runtime.hpp.gch", "launcher.so"))
-    assert build("fourth") == (whole, ("launcher.so",))
+    assert again == first
+    assert build("third") == (first, ("launch_runtime.hpp.gch", "launcher.so"))
+    assert build("fourth") == (first, ("launcher.so",))
 
 
 @pytest.fixture
@@ -229,18 +248,16 @@ def test_who_builds_in_the_middle_of_compiling_it_compiles_it_beside(build, cach
     assert len(list(cache.rglob("runtime.o"))) == 1
 
 
-def test_a_cache_that_cannot_be_written_to_is_done_without(build, cache) -> None:
-    whole, _ = build("first")
+def test_a_cache_that_cannot_be_written_to_is_done_without(build, cache, first) -> None:
     cache.rename(cache.with_name("elsewhere"))
     cache.write_text("in the way")
     with pytest.warns(NotKeptWarning, match="what C\\+\\+ launchers share"):
         again, made = build("again")
     assert made == ("runtime.o", "launcher.so")
-    assert again == whole
+    assert again == first
 
 
-def test_a_full_cache_is_done_without(build, cache, monkeypatch) -> None:
-    whole, _ = build("first")
+def test_a_full_cache_is_done_without(build, cache, first, monkeypatch) -> None:
     shutil.rmtree(cache)
     compile_host, write = module.compile_host, Path.write_bytes
 
@@ -259,11 +276,10 @@ def test_a_full_cache_is_done_without(build, cache, monkeypatch) -> None:
     with pytest.warns(NotKeptWarning, match="make room on that disk"):
         again, made = build("again")
     assert made == ("runtime.o", "launcher.so")
-    assert again == whole
+    assert again == first
 
 
-def test_parts_of_versions_that_nobody_uses_any_more_are_removed(build, cache) -> None:
-    build("first")
+def test_parts_of_versions_that_nobody_uses_any_more_are_removed(build, cache, first) -> None:
     kept = cache / "trunnion" / "launchers"
     ours = {one.name for one in kept.iterdir()}
     for index in range(20):
@@ -313,14 +329,13 @@ def test_what_a_compiler_breaks_once_is_not_kept(build, cache, monkeypatch, outp
     check_library(whole)
 
 
-def test_a_kept_object_that_is_of_no_use_is_compiled_again(build, cache) -> None:
+def test_a_kept_object_that_is_of_no_use_is_compiled_again(build, cache, first) -> None:
     """One that an older version kept: its digest is right."""
-    whole, _ = build("first")
     (kept,) = cache.rglob("runtime.o")
     spoil(kept, halved(kept.read_bytes()))
     again, made = build("again")
     assert made == ("runtime.o", "launcher.so")
-    assert again == whole
+    assert again == first
 
 
 @pytest.fixture
@@ -337,15 +352,16 @@ def another_object(cxx, tmp_path):
     return compile_host(host_compiler("acme"), wanted, folder, "acme")
 
 
-def test_an_object_with_which_nothing_can_be_linked_is_compiled_again(build, cache, another_object) -> None:
-    whole, _ = build("first")
+def test_an_object_with_which_nothing_can_be_linked_is_compiled_again(
+    build, cache, first, another_object
+) -> None:
     (kept,) = cache.rglob("runtime.o")
     spoil(kept, another_object)
     again, made = build("again")
-    assert again == whole
+    assert again == first
     assert made == ("launcher.so", "launcher.so", "runtime.o", "launcher.so")
-    assert build("third") == (whole, ("runtime.o", "launcher.so")), "it is kept no longer"
-    assert build("fourth") == (whole, ("launcher.so",))
+    assert build("third") == (first, ("runtime.o", "launcher.so")), "it is kept no longer"
+    assert build("fourth") == (first, ("launcher.so",))
 
 
 def test_a_compiler_that_lies_about_the_object_once_is_asked_again(
@@ -363,8 +379,7 @@ def test_a_compiler_that_lies_about_the_object_once_is_asked_again(
     assert build("again")[0] == found
 
 
-def test_what_is_wrong_with_the_text_is_said_and_nothing_is_forgotten(build, cache) -> None:
-    build("first")
+def test_what_is_wrong_with_the_text_is_said_and_nothing_is_forgotten(build, cache, first) -> None:
     with pytest.raises(CompileError, match="no_such_option"):
         build("refused", options=("-Wl,--no_such_option",))
     assert build("again")[1] == ("launcher.so",)
@@ -377,7 +392,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", [*LIES, "relocations of no kind"])
-def test_a_library_that_cannot_be_loaded_is_refused(build, cache, tmp_path, monkeypatch, lie) -> None:
+def test_a_library_that_cannot_be_loaded_is_refused(build, first, monkeypatch, lie) -> None:
     compile_host = module.compile_host
 
     def compiled(compiler, wanted, folder, plugin):
