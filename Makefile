@@ -27,6 +27,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
+# Where the environment forbids bytecode, each of the hundreds of processes that tests start would compile all that it
+# imports: for some that takes longer than what they test.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
