@@ -10,12 +10,14 @@ import re
 
 __all__ = ["may_read_files"]
 
+# Before Python 3.11.5 a possessive quantifier of more than one character loses matches (python/cpython issue 106052):
+# those are atomic groups. Of a gap, which may be a whole text, each holds only so much at a time: it takes memory.
 _NAME = rb"[A-Za-z_$]\w*(?![\w\"'])"  # not the prefix of a literal
 _NUMBER = rb"\d(?:'?[\w.])*"
-_GAP = rb"(?P<gap>(?:" + _NAME + rb"|" + _NUMBER + rb"|[^\w\"'\n$]|\n(?![ \t]*#))++)"
-_PLAIN = rb"(?P<plain>(?:u8|[uUL])?\"(?:[^\"\\\n]|\\.)*+\")"
+_GAP = rb"(?P<gap>(?>(?:[^\w\"'\n$]++|" + _NAME + rb"|" + _NUMBER + rb"|\n(?![ \t]*#)){1,1000}))"
+_PLAIN = rb"(?P<plain>(?:u8|[uUL])?\"[^\"\\\n]*+(?>(?:\\.[^\"\\\n]*+)*)\")"
 _RAW = rb"(?:u8|[uUL])?R\"(?P<end>[^()\\\s\"]{0,16})\((?P<raw>.*?)\)(?P=end)\""
-_CHARACTER = rb"(?P<character>'(?:[^'\\\n]|\\.)*+')"
+_CHARACTER = rb"(?P<character>'[^'\\\n]*+(?>(?:\\.[^'\\\n]*+)*)')"
 _DIRECTIVE = rb"^[ \t]*#[^\n]*"  # what a macro stands for is read where it is used
 _TOKENS = re.compile(b"|".join((_DIRECTIVE, _GAP, _RAW, _PLAIN, _CHARACTER)), re.MULTILINE | re.DOTALL)
 _ESCAPES = re.compile(
