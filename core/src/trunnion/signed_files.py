@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,9 @@ from trunnion.signing.identity import SigstoreIdentity
 from trunnion.signing.keys import PublicKey, SigningKey, expect_keys
 from trunnion.signing.message import LOCK, PROVENANCE
 from trunnion.signing.signature import SignatureFile, check_signature, signature_path
+from trunnion.storage.refusals import advice, said
+from trunnion.storage.scratch import NO_LOCKS
+from trunnion.storage.turns import turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Signed", "sign", "verify", "verify_identity"]
 
 _MOST_BYTES: Final = max(MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES)
+_WAIT_SECONDS: Final = 60.0
+"""For how long another signer in that folder is waited for, who only reads and writes a small file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +90,9 @@ def sign(path: str | PathLike[str], key: SigningKey | str | PathLike[str]) -> Si
     opened = key if is_a(key, SigningKey) else SigningKey.open(key)
     place = file_path(path)
     found = _verified(place, partly=False)
-    others = _other_signatures(place, found.kind, found.digest)
-    SignatureFile(found.kind, found.digest, others).signed_by(opened).save(signature_path(place))
+    with _turn(signature_path(place)):
+        others = _other_signatures(place, found.kind, found.digest)
+        SignatureFile(found.kind, found.digest, others).signed_by(opened).save(signature_path(place))
     return Signed(found.kind, found.digest, opened.public)
 
 
@@ -198,6 +205,28 @@ def _check_stated(statement: Path, digests: Mapping[str, str]) -> None:
             absent = f"put it beside {shorten(statement.name)}, which is about it"
             raise unreadable(file, error, absent=absent) from error
         check_digest(found, digest, shorten(name))
+
+
+def _turn(file: Path) -> ExitStack:
+    """Return a block in which nobody else writes a signature beside this one: who saves last would drop the other's.
+
+    What is locked is the folder, so that no file of a lock lies beside what is signed. Where the file system has no
+    such locks, nobody is waited for.
+
+    Raises
+    ------
+    ArtifactError
+        If another one holds it for too long, or the folder cannot be opened.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(turn(file.parent, f"the signature {shorten(file.name)}", _WAIT_SECONDS))
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise ArtifactError(
+                    f"cannot write {shorten(str(file))}: {said(error)}; {advice(error)}"
+                ) from error
+        return held.pop_all()
 
 
 def _other_signatures(place: Path, kind: str, digest: str) -> Mapping[str, bytes]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import pickle
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 import trunnion
-from trunnion import Lock, PublicKey, SigningKey, examples
+from trunnion import Lock, PublicKey, SigningKey, examples, signed_files
 from trunnion.artifacts.json_document import spelled
 from trunnion.errors import (
     ArgumentTypeError,
@@ -125,6 +129,50 @@ def test_a_second_key_signs_beside_the_first_and_a_new_thing_drops_both(
     with pytest.raises(UntrustedArtifactError, match="is signed by"):
         load("kernels.trn")
     assert load("kernels.trn", OTHER.public)
+
+
+def test_two_who_sign_at_once_both_have_signed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both_have_read, read = threading.Barrier(2), signed_files._other_signatures
+
+    def read_and_wait(*args: Any) -> Any:
+        found = read(*args)
+        with suppress(threading.BrokenBarrierError):
+            both_have_read.wait(0.5)
+        return found
+
+    monkeypatch.setattr(signed_files, "_other_signatures", read_and_wait)
+    signature_path_of("kernels.trn").unlink()
+    before = {*place.iterdir()}
+    signers = [threading.Thread(target=trunnion.sign, args=("kernels.trn", key)) for key in (OURS, OTHER)]
+    for signer in signers:
+        signer.start()
+    for signer in signers:
+        signer.join()
+    assert {one["key"] for one in members("kernels.trn")["signatures"]} == {OURS.public.id, OTHER.public.id}
+    assert {*place.iterdir()} - before == {signature_path_of("kernels.trn").absolute()}
+
+
+@pytest.mark.parametrize("refused", [errno.ENOLCK, errno.EBADF])
+def test_where_there_are_no_locks_it_is_signed_all_the_same(
+    place: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    def flock(*_args: object) -> None:
+        raise OSError(refused, os.strerror(refused))
+
+    monkeypatch.setattr("trunnion.storage.turns.fcntl.flock", flock)
+    trunnion.sign("kernels.trn", OTHER)
+    assert load("kernels.trn", OTHER.public)
+
+
+def test_who_never_ends_signing_is_told_to_be_ended(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signed_files, "_WAIT_SECONDS", 0.01)
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with pytest.raises(ArtifactError, match=r"has held the lock for .*; end that process"):
+            trunnion.sign("kernels.trn", OTHER)
+    finally:
+        os.close(descriptor)
 
 
 def test_what_anybody_can_write_is_loaded_if_it_is_signed(place: Path) -> None:

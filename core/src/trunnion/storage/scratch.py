@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["discard", "memory_file", "scratch_folder", "temporary_beside", "temporary_folder"]
+__all__ = ["NO_LOCKS", "discard", "memory_file", "scratch_folder", "temporary_beside", "temporary_folder"]
 
 _PREFIX = "trunnion-scratch-"
 """Whoever makes a folder of such a name, which goes on with the kernel's mark, holds its lock, or else others remove
@@ -29,7 +29,7 @@ it."""
 _UNLOCKED = "trunnion-"
 _MOST_NAMED_BYTES = 64
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 """What a file system says that has no such locks; a folder there stays if its process is killed."""
 
 
@@ -72,7 +72,7 @@ def _locked_folder() -> tuple[Path, int | None]:
             pass  # as where it is gone: somebody took it for a dead one's, before the lock was held
         except OSError as error:
             _remove(made, os.getpid(), lock)
-            if error.errno not in _NO_LOCKS:
+            if error.errno not in NO_LOCKS:
                 raise
             return _folder(None, _UNLOCKED), None
         _remove(made, os.getpid(), lock)
