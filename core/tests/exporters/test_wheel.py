@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import csv
 import json
 import platform
@@ -157,6 +158,16 @@ def test_a_name_that_no_function_can_have_is_refused(
     with pytest.raises(ArgumentValueError, match="names of Python functions"):
         trunnion.export_wheel(bundle, tmp_path / "dist", name="kernels", version="1")
     assert not (tmp_path / "dist").exists()
+
+
+def test_no_function_is_called_like_a_builtin_that_the_module_uses() -> None:
+    program = examples.load("vector_add").program
+    tree = ast.parse(emit_module("kernels", "index.trn", "", {"add": program}))
+    used = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)} & {*vars(builtins)}
+    assert {"getattr", "next", "TypeError"} <= used
+    for name in sorted(used):
+        with pytest.raises(ArgumentValueError, match=f"names of Python functions.*{name}"):
+            emit_module("kernels", "index.trn", "", {name: program})
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ TAKEN_NAMES: Final = frozenset(
 _ANNOTATED: Final = frozenset({"bool", "bytes", "complex", "float", "int", "list", "object", "str", "tuple"})
 """What annotations call by a builtin's name, which a function of that name would be; a parameter may have it."""
 
+_CALLED: Final = frozenset({"TypeError", "getattr", "isinstance", "next"})
+"""What `_CHOICE` calls by a builtin's name when it chooses, which a function of that name would be."""
+
 _OWN: Final = TAKEN_NAMES | {"bundle", "functools", "pathlib", "trunnion", "_chosen", "_on"}
 _WIDTH: Final = 110
 
@@ -70,7 +73,7 @@ def emit_module(title: str, index: str, digest: str, programs: Mapping[str, Kern
     ArgumentValueError
         If a program's name is no name of a Python function, or is one that the module has itself.
     """
-    check_function_names(programs, _OWN)
+    check_function_names(programs, _OWN | _CALLED)
     out = SourceWriter()
     emit_opening(out, f"{_docline(title)}: kernels that trunnion launches, compiled ahead of time.")
     out.lines("import functools", "import pathlib", "from typing import TYPE_CHECKING, Any", "")
