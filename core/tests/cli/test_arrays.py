@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import resource
+import signal
 import sys
 import zipfile
 from typing import TYPE_CHECKING
@@ -170,6 +172,33 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProgramError) as caught:
         write_arrays(tmp_path / "no" / "out.npz", {"y": torch.zeros(1)})
     assert caught.value.field == "--outputs"
+
+
+class _Interrupted:
+    """A tensor in the middle of which somebody presses Ctrl-C."""
+
+    dtype = torch.float32
+
+    def numpy(self) -> None:
+        raise KeyboardInterrupt
+
+
+def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "out.npz"
+    write_arrays(file, {"a": torch.zeros(1)})
+    before = file.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        write_arrays(file, {"a": torch.ones(1), "b": _Interrupted()})
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, limit[1]))
+        with pytest.raises(ProgramError, match=r"cannot write '.*out\.npz': File too large"):
+            write_arrays(file, {"a": torch.ones(1), "b": torch.ones(10000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (file.read_bytes(), [*tmp_path.iterdir()]) == (before, [file])
 
 
 def test_without_numpy_the_message_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

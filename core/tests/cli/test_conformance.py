@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from trunnion.cli import main
+from trunnion.cli.conformance import _write as write_reports
 from trunnion.errors import DeviceRequirementError
 from trunnion.testing.laws import catalogue
 from trunnion.testing.report import Report
@@ -130,6 +131,18 @@ def test_a_place_for_no_report_is_refused_before_anything_is_checked(kind, tmp_p
     assert main(["conformance", "nvrtc", kind, str(tmp_path / "no" / "a.json")]) == 2
     said = capsys.readouterr()
     assert "whose folder does not exist" in " ".join(f"{said.out} {said.err}".replace("│", "").split())
+
+
+def test_a_report_that_is_there_stays_until_the_new_one_is_whole(tmp_path):
+    class Unspellable:
+        def to_json(self):
+            return "{" * 100_000 + "\udcff"
+
+    (tmp_path / "a.json").write_text("before")
+    with pytest.raises(UnicodeEncodeError):
+        write_reports(Unspellable(), tmp_path / "a.json", None, None)
+    assert (tmp_path / "a.json").read_text() == "before"
+    assert len([*tmp_path.iterdir()]) == 1
 
 
 def test_a_backend_that_cannot_be_used_is_an_error(monkeypatch, capsys):

@@ -19,7 +19,7 @@ import pytest
 
 from trunnion.errors import DeviceRequirementError
 from trunnion.storage.kernel_mark import kernel_mark
-from trunnion.storage.scratch import discard, scratch_folder, temporary_folder
+from trunnion.storage.scratch import discard, replacing, scratch_folder, temporary_folder
 from trunnion.testing.interruption import interrupting
 
 if TYPE_CHECKING:
@@ -221,3 +221,37 @@ def test_where_there_are_no_locks_nobody_removes_it(
         assert folder.exists()
     making.__exit__(None, None, None)
     assert not list(tmpdir_here.iterdir())
+
+
+def test_what_replaces_a_file_keeps_the_links_to_it_and_its_permissions(tmp_path: Path) -> None:
+    file, link, leads_nowhere = (tmp_path / name for name in ("file", "link", "leads nowhere"))
+    file.write_text("before")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    leads_nowhere.symlink_to(tmp_path / "made")
+    for place, found in ((link, file), (leads_nowhere, tmp_path / "made")):
+        with replacing(place) as made:
+            made.write_text("after")
+        assert (place.is_symlink(), found.is_symlink(), found.read_text()) == (True, False, "after")
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert len([*tmp_path.iterdir()]) == 4
+
+
+def test_what_is_no_regular_file_or_printed_to_is_written_itself(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "printed").write_text("")
+    written = (
+        "import sys, pathlib\nfrom trunnion.storage.scratch import replacing\n"
+        "with replacing(pathlib.Path(sys.argv[1])) as made: print(made)"
+    )
+    with (tmp_path / "printed").open("wb") as printed:
+        for place in ("/dev/stdout", str(tmp_path / "printed")):
+            subprocess.run([sys.executable, "-c", written, place], check=True, stdout=printed)
+    assert (tmp_path / "printed").read_text().splitlines() == ["/dev/stdout", str(tmp_path / "printed")]
+    piped = subprocess.run(
+        [sys.executable, "-c", written, "/dev/stdout"], check=True, capture_output=True, text=True
+    )
+    assert piped.stdout == "/dev/stdout\n"
+    for place in (tmp_path / "pipe", Path(os.devnull)):
+        with replacing(place) as made:
+            assert made == place

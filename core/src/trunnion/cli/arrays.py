@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from trunnion.errors import ArgumentValueError, BackendUnavailableError, ProgramError, shorten
 from trunnion.model.dtypes import DTYPES
+from trunnion.storage.scratch import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,7 +106,7 @@ def write_arrays(path: Path, tensors: Mapping[str, Any]) -> dict[str, str]:
     Parameters
     ----------
     path
-        The file; one that is there is replaced.
+        The file; one that is there is replaced when this is whole.
     tensors
         Host tensors by name.
 
@@ -124,12 +125,14 @@ def write_arrays(path: Path, tensors: Mapping[str, Any]) -> dict[str, str]:
     if len(set(kept.values())) != len(kept):
         kept = {name: f"output{i}" for i, name in enumerate(tensors)}
     try:
-        with zipfile.ZipFile(path, "w") as archive:
+        with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
             for name, tensor in tensors.items():
                 with archive.open(f"{kept[name]}.npy", "w", force_zip64=True) as stream:
                     numpy.lib.format.write_array(stream, _as_array(tensor), allow_pickle=False)
     except OSError as error:
-        raise ProgramError(f"cannot write {shorten(str(path))}: {error}", field="--outputs") from error
+        raise ProgramError(
+            f"cannot write {shorten(str(path))}: {error.strerror or error}", field="--outputs"
+        ) from error
     return kept
 
 

@@ -17,6 +17,7 @@ from trunnion.cli.presentation import Report, print_line, print_source, print_st
 from trunnion.errors import shorten
 from trunnion.messages import one_of
 from trunnion.storage.refusals import refusals
+from trunnion.storage.scratch import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -182,8 +183,8 @@ def _write(report: Conformance, json: Path | None, html: Path | None, badge: Pat
     ]
     for path, text in made:
         if path is not None:
-            with refusals(f"the report {path}"):
-                path.write_text(text(report), "utf-8")
+            with refusals(f"the report {path}"), replacing(path) as file:
+                file.write_text(text(report), "utf-8")
 
 
 def _check_places(*files: Path | None) -> None:

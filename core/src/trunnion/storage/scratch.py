@@ -6,12 +6,13 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trunnion.storage.descriptors import opened
+from trunnion.storage.descriptors import opened, write_through
 from trunnion.storage.interrupts import Uninterrupted
 from trunnion.storage.kernel_mark import kernel_mark, used_elsewhere
 from trunnion.storage.refusals import refusals
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["NO_LOCKS", "discard", "memory_file", "scratch_folder", "temporary_beside", "temporary_folder"]
+__all__ = [
+    "NO_LOCKS",
+    "discard",
+    "memory_file",
+    "replacing",
+    "scratch_folder",
+    "temporary_beside",
+    "temporary_folder",
+]
 
 _PREFIX = "trunnion-scratch-"
 """Whoever makes a folder of such a name, which goes on with the kernel's mark, holds its lock, or else others remove
@@ -141,6 +150,43 @@ def temporary_beside(path: Path) -> AbstractContextManager[Path]:
         "utf-8", "ignore"
     )  # a name's length is one of bytes
     return temporary_folder(path.parent, f".{named}.")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Return a block that has a file to write, which behind it takes the place of another one, whole or not at all.
+
+    A link stays, and so do the permissions of what was there. What is no regular file, a pipe or a device, is written
+    itself, and so is what this process prints to: whatever it prints next has to go there too.
+
+    Parameters
+    ----------
+    path
+        What is to be written.
+
+    Raises
+    ------
+    OSError
+        If it cannot be.
+    """
+    before = path.stat() if path.exists() else None
+    if before is not None and (not stat.S_ISREG(before.st_mode) or _is_printed_to(before)):
+        yield path
+        return
+    final = Path(os.path.realpath(path))
+    with temporary_beside(final) as folder:
+        made = folder / "finished"
+        yield made
+        if before is not None:
+            made.chmod(stat.S_IMODE(before.st_mode))
+        write_through(made)
+        made.replace(final)
+
+
+def _is_printed_to(file: os.stat_result) -> bool:
+    with suppress(OSError):
+        return any(os.path.samestat(file, os.fstat(descriptor)) for descriptor in (1, 2))
+    return False
 
 
 @contextmanager
