@@ -109,6 +109,20 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, cut: int) -> None:
         read_arrays(str(tmp_path / "a.npz"))
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damage_is_refused_whatever_an_archive_is_packed_by(tmp_path: Path, method: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
+        archive.writestr("x.npy", _npy("(64,)") + bytes(range(256)))
+    data, refused = (tmp_path / "a.npz").read_bytes(), 0
+    for place in range(30, 80):  # the member's name, and where what is packed begins
+        (tmp_path / "a.npz").write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        try:
+            read_arrays(str(tmp_path / "a.npz"))
+        except ProgramError as error:  # no other error gets out; a few bytes say nothing
+            refused += str(error).startswith("cannot read")
+    assert refused > 40
+
+
 @pytest.mark.parametrize(
     "header",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import lzma
 import re
 import tokenize
 import zipfile
@@ -35,6 +36,7 @@ _DAMAGED = (
     MemoryError,
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
     NotImplementedError,
     *_HEADERS,
 )
