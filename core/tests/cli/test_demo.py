@@ -258,3 +258,13 @@ def test_a_folder_without_artifacts_is_refused(demo: Callable[..., Any], tmp_pat
     done = demo("--artifacts", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith("ArtifactError: got no artifact")
+
+
+@pytest.mark.parametrize("backend", ["nv*", "*", "**", "/abs", "..", "[n]vrtc", "."])
+def test_the_backend_of_artifacts_is_a_name_and_no_pattern(
+    demo: Callable[..., Any], tmp_path: Path, backend: str
+) -> None:
+    (tmp_path / "nvrtc" / "vector_add").mkdir(parents=True)
+    done = demo("--artifacts", str(tmp_path), "--backend", backend)
+    assert done.returncode == 1
+    assert done.stderr.startswith("ArtifactError: got no artifact")

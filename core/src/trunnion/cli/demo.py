@@ -115,7 +115,7 @@ def _saved(folder: Path, backend: str) -> list[_Subject]:
     ArtifactError
         If there is none.
     """
-    found = sorted(folder.glob(f"{backend or '*'}/*/"))
+    found = sorted(path for path in folder.glob("*/*/") if backend in {"", path.parent.name})
     subjects = [_Subject(path.name, path.parent.name, partial(_load, path)) for path in found]
     names = known_examples()
     strangers = [subject.example for subject in subjects if subject.example not in names]
