@@ -188,6 +188,23 @@ def test_clearing_leaves_nothing(keep, tmp_path: Path, make_artifact) -> None:
     assert keep(store, "a") == key
 
 
+def test_what_somebody_has_in_a_folder_of_that_name_is_not_the_store_s(keep, tmp_path: Path) -> None:
+    own = [tmp_path / "corrupt" / name for name in ("photos", "a-b", f"{'0' * 64}", f"{'0' * 64}-Mine")]
+    for folder in own:
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("")
+        os.utime(folder, (0, 0))
+    (tmp_path / "corrupt" / f"{'0' * 64}-link1234").symlink_to(own[0])
+    store = ArtifactStore(tmp_path, max_age_seconds=DAY)
+    store.set_aside(keep(store, "a"))
+    assert store.statistics().corrupt == 1
+    store.prune()
+    store.clear()
+    assert store.statistics().corrupt == 0
+    assert all((folder / "file").exists() for folder in own)
+    assert len([*(tmp_path / "corrupt").iterdir()]) == len(own) + 1
+
+
 def test_what_was_set_aside_goes_with_its_age(keep, tmp_path: Path) -> None:
     store = ArtifactStore(tmp_path, max_age_seconds=DAY)
     store.set_aside(keep(store, "a"))

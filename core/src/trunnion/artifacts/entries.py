@@ -16,10 +16,13 @@ from trunnion.storage.refusals import advice, said
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KEY", "MARK_SECONDS", "Entry", "entries_in", "has_entries"]
+__all__ = ["KEY", "MARK_SECONDS", "Entry", "entries_in", "has_entries", "set_aside_in"]
 
 KEY: Final = re.compile(r"[0-9a-f]{64}")
 """What the name of an entry is: the key of its artifact."""
+
+_ASIDE: Final = re.compile(rf"{KEY.pattern}-[a-z0-9_]+")
+"""What the folder of an entry that was set aside is called: by its key, and as `tempfile.mkdtemp` goes on."""
 
 MARK_SECONDS: Final = 60.0
 """An entry that was used is marked no more often: a hit hardly ever writes."""
@@ -58,6 +61,23 @@ def entries_in(folder: Path) -> list[Entry]:
                     found.append(_entry(name))
     entries = (one for one in found if one is not None)
     return sorted(entries, key=lambda one: (one.used <= latest, one.used, one.key))
+
+
+def set_aside_in(folder: Path) -> list[Path]:
+    """Return the folders of what a store set aside; empty if there are none, or they cannot be listed.
+
+    Parameters
+    ----------
+    folder
+        Where they are. What else lies there is somebody's own: the name of that folder may have been taken before.
+    """
+    with suppress(OSError), os.scandir(folder) as names:
+        return [
+            folder / name.name
+            for name in names
+            if _ASIDE.fullmatch(name.name) and name.is_dir(follow_symlinks=False)
+        ]
+    return []
 
 
 def has_entries(root: Path) -> bool:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trunnion.artifacts.entries import MARK_SECONDS, entries_in
+from trunnion.artifacts.entries import MARK_SECONDS, entries_in, set_aside_in
 from trunnion.storage.descriptors import opened
 from trunnion.storage.scratch import discard
 from trunnion.storage.use import mark_used
@@ -161,11 +161,10 @@ class Eviction:
         return os.path.lexists(self._entries / key)
 
     def _forget_corrupt(self, oldest: float) -> None:
-        with suppress(OSError):
-            for one in self._corrupt.iterdir():
-                with suppress(OSError):
-                    if one.stat(follow_symlinks=False).st_mtime < oldest:
-                        discard(one)
+        for one in set_aside_in(self._corrupt):
+            with suppress(OSError):
+                if one.stat(follow_symlinks=False).st_mtime < oldest:
+                    discard(one)
 
     def _known(self) -> tuple[int, int] | None:
         """Return how many bytes there are, and when they were counted; None if nobody knows."""

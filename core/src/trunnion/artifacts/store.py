@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.arguments import file_path
 from trunnion.artifacts.artifact import Artifact, read_artifact, read_manifest
-from trunnion.artifacts.entries import KEY, MARK_SECONDS, entries_in
+from trunnion.artifacts.entries import KEY, MARK_SECONDS, entries_in, set_aside_in
 from trunnion.artifacts.eviction import MOST_AGE_SECONDS, MOST_BYTES, Eviction, Limits
 from trunnion.artifacts.fitting import misfit
 from trunnion.artifacts.location import VARIABLE, default_root
@@ -319,13 +319,10 @@ class ArtifactStore:
         """Count what is stored, and how often this process found what it asked for in this folder."""
         found = self.entries()
         used = [one.used for one in found]
-        corrupt = 0
-        with suppress(OSError):
-            corrupt = sum(1 for _ in self._corrupt.iterdir())
         return StoreStatistics(
             entries=len(found),
             nbytes=sum(one.nbytes for one in found),
-            corrupt=corrupt,
+            corrupt=len(set_aside_in(self._corrupt)),
             oldest_use=min(used, default=None),
             newest_use=max(used, default=None),
             hits=self._tally.hits,
