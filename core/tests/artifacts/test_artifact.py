@@ -330,6 +330,20 @@ def test_a_folder_behind_a_link_is_saved_in(make_artifact: MakeArtifact, tmp_pat
     assert Artifact.open(tmp_path / "folder" / "artifact") == make_artifact()
 
 
+def test_a_link_counts_as_what_it_leads_to(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "folder")
+    for _ in range(2):  # an empty folder, and then this very artifact
+        make_artifact().save(link)
+        assert (link.is_symlink(), Artifact.open(tmp_path / "folder")) == (True, make_artifact())
+    (tmp_path / "leads nowhere").symlink_to(tmp_path / "nothing")
+    for place, other in ((link, "other"), (tmp_path / "leads nowhere", "k")):
+        with pytest.raises(ArtifactError, match="something else is already at"):
+            make_artifact(kernel=other).save(place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "leads nowhere", "link"]
+
+
 def test_a_failed_save_leaves_nothing(
     make_artifact: MakeArtifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

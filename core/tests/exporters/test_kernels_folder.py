@@ -329,7 +329,9 @@ def test_what_is_there_is_not_touched(tmp_path: Path, artifacts: dict[str, Any])
         exported(bundle, tmp_path / "file" / "below")
     assert [file.name for file in (tmp_path / "full").iterdir()] == ["mine"]
     (tmp_path / "empty").mkdir()
-    exported(bundle, tmp_path / "empty")
+    (tmp_path / "to empty").symlink_to(tmp_path / "empty")
+    exported(bundle, tmp_path / "to empty")
+    assert ((tmp_path / "to empty").is_symlink(), (tmp_path / "empty" / "build").is_dir()) == (True, True)
     assert sorted(one.name for one in tmp_path.iterdir() if one.name.startswith(".")) == []
 
 

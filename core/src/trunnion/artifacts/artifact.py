@@ -162,7 +162,7 @@ class Artifact:
         Parameters
         ----------
         directory
-            Where; it must not exist, unless it is an empty folder, or this very artifact already.
+            Where; it must not exist, unless it is an empty folder, or this very artifact already, or a link to one.
 
         Raises
         ------
@@ -179,8 +179,12 @@ class Artifact:
 
     def _save(self, final: Path) -> None:
         taken = f"something else is already at {shorten(str(final))}; remove it or choose another place"
-        if final.exists() and not final.is_dir():
+        if (final.is_symlink() or final.exists()) and not final.is_dir():
             raise ArtifactError(taken)
+        if (
+            final.is_symlink()
+        ):  # no folder can be moved to the place of a link, only to that of where it leads
+            final = final.resolve()
         final.parent.mkdir(parents=True, exist_ok=True)
         with temporary_beside(final) as folder:
             staging = folder / "finished"

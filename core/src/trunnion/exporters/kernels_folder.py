@@ -189,7 +189,7 @@ def _absent(place: Path) -> Path:
     try:
         final = place.absolute()
         if final.is_dir() and not any(final.iterdir()):
-            return final
+            return final.resolve() if final.is_symlink() else final  # in whose place no folder can be moved
         taken = final.is_symlink() or final.exists()
     except OSError as error:
         raise ArtifactError(f"cannot write {shorten(str(place))}: {said(error)}; {advice(error)}") from error
