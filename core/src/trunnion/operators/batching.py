@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.messages import listed
-from trunnion.operators.kernels import as_declared
+from trunnion.operators.cut_out import as_declared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

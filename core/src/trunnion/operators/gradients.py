@@ -15,7 +15,7 @@ from trunnion.errors import (
 from trunnion.messages import describe, listed
 from trunnion.model.dtypes import Kind
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
-from trunnion.operators.kernels import as_declared
+from trunnion.operators.cut_out import as_declared
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:

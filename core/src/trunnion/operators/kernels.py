@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from trunnion.compiled import CompiledProgram
-    from trunnion.model.params import Param
     from trunnion.operators.schema import OperatorSchema
 
-__all__ = ["as_bytes", "as_declared", "count_writes_of", "expect_no_gradient", "kernel", "out_kernel"]
+__all__ = ["as_bytes", "count_writes_of", "expect_no_gradient", "kernel", "out_kernel"]
 
 
 def kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., Any]:
@@ -60,30 +59,6 @@ def out_kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[...
         _count_writes([*given, *(args[place] for place in writes if place < len(args))])
 
     return call
-
-
-def as_declared(param: Param, value: Any) -> Any:
-    """Return a tensor that torch has cut out, as a program takes it: contiguous, and aligned as it is declared.
-
-    Who called chose neither. A copy is aligned as far as torch's own memory is. Where strides are declared, it stays.
-
-    Parameters
-    ----------
-    param
-        The parameter that it is for.
-    value
-        The tensor; or what is passed in place of one.
-    """
-    if not isinstance(param, TensorParam) or param.strides is not None or value is None:
-        return value
-    plain = value.contiguous()
-    if param.alignment is None:
-        return plain
-    try:
-        aligned = plain.data_ptr() % param.alignment == 0
-    except RuntimeError:  # what is traced has no address: whatever comes when it runs may have any
-        aligned = False
-    return plain if aligned else plain.clone()
 
 
 def expect_no_gradient(schema: OperatorSchema, args: tuple[Any, ...], out: Iterable[Any] = ()) -> None:
