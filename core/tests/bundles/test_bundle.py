@@ -251,7 +251,7 @@ def test_a_condition_that_does_not_hold_is_told(written, changed, said, simulato
     del simulator
     bundle = Bundle.open(written)
     (variant, _) = bundle.index.programs["add"]
-    index = replace(bundle.index, programs={"add": (replace(variant, conditions=(changed,)),)})
+    index = index_of_one(bundle.index, replace(variant, conditions=(changed,)))
     written.write_bytes(index.to_json())
     with pytest.raises(
         DeviceRequirementError, match="a variant of 'add' that this machine can use"
@@ -441,7 +441,7 @@ def test_a_backend_of_another_version_is_no_reason_to_build_for_another_target(w
     bundle = Bundle.open(written)
     (first, _) = bundle.index.programs["add"]
     old = replace(first, conditions=(Condition("backend", "writes", "nvrtc python/0"),))
-    written.write_bytes(replace(bundle.index, programs={"add": (old,)}).to_json())
+    written.write_bytes(index_of_one(bundle.index, old).to_json())
     with pytest.raises(
         DeviceRequirementError, match="install the versions that built it, or build it with those"
     ):
@@ -457,7 +457,7 @@ def test_a_condition_of_a_later_version_is_what_a_newer_trunnion_knows(
     bundle = Bundle.open(written)
     (first, _) = bundle.index.programs["add"]
     new = (*first.conditions[: 2 * besides], Condition("moon", "is", "full"))
-    written.write_bytes(replace(bundle.index, programs={"add": (replace(first, conditions=new),)}).to_json())
+    written.write_bytes(index_of_one(bundle.index, replace(first, conditions=new)).to_json())
     with pytest.raises(DeviceRequirementError) as caught:
         Bundle.open(written)["add"]
     said = str(caught.value)
@@ -566,6 +566,11 @@ def test_a_member_before_the_part_is_refused(written, simulator):
     part.write_bytes(good[:-6] + struct.pack("<I", begins + len(good)) + good[-2:])
     with pytest.raises(CorruptArtifactError, match=r"begins at byte -[0-9]+ of the part"):
         Bundle.open(written)["add"]
+
+
+def index_of_one(index, variant):
+    """Return an index that has one of another's variants, as that is or changed, and the part that it lies in."""
+    return replace(index, programs={"add": (variant,)}, parts={variant.part: index.parts[variant.part]})
 
 
 def rewritten(written, change):
@@ -699,6 +704,13 @@ def test_a_part_that_leads_elsewhere_is_refused(file):
 def test_a_variant_that_lies_nowhere_is_refused():
     with pytest.raises(CorruptArtifactError, match="names part 'sm_90a', and no file of it"):
         Index(programs={"p": (GOOD,)}, parts={})
+
+
+def test_a_part_in_which_nothing_lies_is_refused():
+    """No variant of it is read, so that nobody would see whether its bytes are what was signed."""
+    parts = {"sm_90a": Part("k.sm_90a.trn", 1), "sm_80": Part("k.sm_80.trn", 1)}
+    with pytest.raises(CorruptArtifactError, match="has part 'sm_80', in which no variant lies"):
+        Index(programs={"p": (GOOD,)}, parts=parts)
 
 
 def test_a_program_without_variants_is_refused():
@@ -860,7 +872,7 @@ def test_what_the_index_says_of_an_artifact_is_compared_with_it(written, changes
     del simulator
     index = Index.from_json(written.read_bytes(), "kernels.trn")
     (first, *_) = index.programs["add"]
-    written.write_bytes(replace(index, programs={"add": (replace(first, **changes),)}).to_json())
+    written.write_bytes(index_of_one(index, replace(first, **changes)).to_json())
     with pytest.raises(CorruptArtifactError, match="what its manifest does not"):
         Bundle.open(written)["add"]
 

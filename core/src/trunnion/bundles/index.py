@@ -114,7 +114,7 @@ class Index:
     Raises
     ------
     CorruptArtifactError
-        If a variant lies in no part, or a program has no variant.
+        If a variant lies in no part, no variant lies in a part, or a program has no variant.
     """
 
     programs: Mapping[str, tuple[Variant, ...]]
@@ -124,9 +124,15 @@ class Index:
     """The parts by name: one for each architecture."""
 
     def __post_init__(self) -> None:
-        strays = {one.part for variants in self.programs.values() for one in variants} - self.parts.keys()
+        named = {one.part for variants in self.programs.values() for one in variants}
+        strays, unnamed = named - self.parts.keys(), self.parts.keys() - named
         if strays:
             raise CorruptArtifactError("the index", f"names part {shorten(min(strays))}, and no file of it")
+        if unnamed:  # whose bytes nobody would verify
+            raise CorruptArtifactError(
+                "the index",
+                f"has part {shorten(min(unnamed))}, in which no variant lies; expected one at least",
+            )
         empty = [name for name, variants in self.programs.items() if not variants]
         if empty:
             raise CorruptArtifactError(
