@@ -504,6 +504,8 @@ def test_an_interrupt_passes(build: Builds, tmp_path: Path, monkeypatch: pytest.
         ("simplecache::file:///srv/kernels", ArtifactError, "of this machine.*name the folder"),
         ("simplecache::/srv/kernels", ArtifactError, "of this machine.*name the folder"),
         ("nosuch://user:secret@bucket?token=abc", ArtifactError, "fsspec cannot read 'nosuch://bucket'"),
+        ("http://[2001:db8::1]:8000/store", ArtifactError, "'::' for a chain.*its address with every zero"),
+        ("simplecache::http://joe:secret@[::1]/store", ArtifactError, "'::' for a chain"),
     ],
 )
 def test_what_is_no_place_is_refused(given: Any, error: type[Exception], said: str, tmp_path: Path) -> None:

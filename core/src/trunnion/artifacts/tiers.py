@@ -40,6 +40,9 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 _LOCAL = re.compile(r"(file|local)://|(?!.*://)", re.DOTALL)
 """How the last of a chain of protocols begins where it is on this machine."""
 
+_SHORT_ADDRESS = re.compile(r"(?<=[/@])\[[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*\]")
+"""An address of IPv6 in which zeros are left out, with what stands in a chain between protocols."""
+
 _SECRET = re.compile(r"(?<=//)[^?]*\?.*@.*|(?<=//)[^?]*@|\?.*", re.DOTALL)
 """What of a URL nobody is to see: user and password, and its query, which may be a signature.
 
@@ -339,6 +342,27 @@ def _url(given: Any) -> str | None:
     return None if said is None or not _URL.match(said) else said
 
 
+def _check_chain(url: str) -> None:
+    """Refuse a chain of protocols that ends on this machine, and an address that fsspec takes for a chain.
+
+    Raises
+    ------
+    ArtifactError
+        If it is one of these.
+    """
+    if _SHORT_ADDRESS.search(url):
+        raise ArtifactError(
+            f"got {UrlTier(url).name}, in whose address fsspec takes '::' for a chain of protocols; name the host, or "
+            "spell its address with every zero"
+        )
+    before, _, last = url.rpartition("::")
+    if before and _LOCAL.match(last):
+        name = UrlTier(url).name
+        raise ArtifactError(
+            f"got {name}, which leads to files of this machine; name the folder without a chain"
+        )
+
+
 def _tier(given: Any) -> Tier:
     """Return the tier that a folder or a URL names.
 
@@ -347,18 +371,13 @@ def _tier(given: Any) -> Tier:
     Raises
     ------
     ArtifactError
-        If it is neither, fsspec is not installed or lacks what that protocol takes, there is no such protocol, or a
-        chain of them ends on this machine.
+        If it is neither, fsspec is not installed or lacks what that protocol takes, there is no such protocol, a chain
+        of them ends on this machine, or what fsspec takes for a chain is an address.
     """
     url = _url(given)
     if url is None:
         return FolderTier(file_path(given))
-    before, _, last = url.rpartition("::")
-    if before and _LOCAL.match(last):
-        name = UrlTier(url).name
-        raise ArtifactError(
-            f"got {name}, which leads to files of this machine; name the folder without a chain"
-        )
+    _check_chain(url)
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra: only who names a URL needs it
         from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415 - likewise
