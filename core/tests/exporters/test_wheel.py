@@ -243,6 +243,25 @@ def test_what_the_index_makes_up_is_refused(made_up: trunnion.Bundle, tmp_path: 
     assert not (tmp_path / "dist").exists()
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"backend": "nobody"}, r"by 'nobody'.*needs the backend 'nobody', which is not installed"),
+        ({"emitter": "python/0"}, r"by 'nvrtc'.*was built by 'python/0, contract \d+', this is python/"),
+    ],
+)
+def test_what_no_backend_here_can_load_is_exported_where_it_was_built(
+    tmp_path: Path, artifacts: dict[str, Any], changes: dict[str, str], said: str
+) -> None:
+    """What is installed here is what the wheel requires: where that is installed nothing could load it either."""
+    one = artifacts["nvrtc"]
+    other = Artifact(replace(one.manifest, **changes), one.files)
+    bundle = bundled(tmp_path, {"add": [artifacts["tvm_ffi"], other]})
+    with pytest.raises(ArtifactError, match=f"{said}.*; export it where it was built"):
+        trunnion.export_wheel(bundle, tmp_path / "dist", name="my-kernels", version="1.0")
+    assert not (tmp_path / "dist").exists()
+
+
 def test_launchers_for_two_processors_are_for_both(
     tmp_path: Path, artifacts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

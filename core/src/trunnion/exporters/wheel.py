@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.bundle import Bundle
+from trunnion.bundles.conditions import Machine
 from trunnion.distributions import canonical, distribution_of, requirements
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
 from trunnion.exporters.programs import bundled_programs, own_conditions, processor_of
@@ -91,8 +92,8 @@ def export_wheel(
     ProgramError
         If two variants of a program take other parameters.
     ArtifactError
-        If a launcher is for another processor than x86-64 and AArch64, a part cannot be read, or the wheel cannot be
-        written.
+        If a launcher is for another processor than x86-64 and AArch64, a backend is not installed in the version that
+        built a variant, a part cannot be read, or the wheel cannot be written.
     CorruptArtifactError
         If the index leaves out what a launcher or an image needs.
     """
@@ -103,6 +104,7 @@ def export_wheel(
         raise ArgumentValueError("version", shorten(version), "a version such as '1.0' or '1.0.post1'")
     package = _package_name(name, registry or bundle.registry)
     files, platforms = _package(bundle, package, name), _platforms(bundle)
+    _check_backends(bundle, registry or bundle.registry)
     files |= _metadata(bundle, package, name, version, registry or bundle.registry, platforms)
     place = file_path(folder)
     final = place / f"{package}-{version}-py3-none-{'.'.join(platforms)}.whl"
@@ -171,13 +173,32 @@ def _package(bundle: Bundle, package: str, name: str) -> dict[str, bytes]:
     return {**files, f"{package}/__init__.py": text.encode(), f"{package}/py.typed": b""}
 
 
+def _check_backends(bundle: Bundle, registry: Registry) -> None:
+    """Refuse what no backend here could load: the wheel would require the versions here, which are not what built it.
+
+    Raises
+    ------
+    ArtifactError
+        If a variant's backend is not installed, or is of another version.
+    """
+    machine = Machine(0, registry)
+    for program, variants in bundle.index.programs.items():
+        for variant in variants:
+            lacks = [one.lack(machine) for one in variant.conditions if one.fact == "backend"]
+            if any(lacks):
+                raise ArtifactError(
+                    f"got a variant of {shorten(program)} by {shorten(variant.backend)}, expected one that the "
+                    f"backends here can load: {'; '.join(filter(None, lacks))}; export it where it was built"
+                )
+
+
 def _metadata(
     bundle: Bundle, package: str, name: str, version: str, registry: Registry, platforms: list[str]
 ) -> dict[str, bytes]:
     brought = {plugin.name: plugin for plugin in registry.plugins()}
     backends = {one.backend for variants in bundle.index.programs.values() for one in variants}
     needed = {f"trunnion=={metadata.version('trunnion')}"}
-    for backend in backends & brought.keys():
+    for backend in backends:
         plugin = brought[backend]
         needed.add(f"{plugin.distribution}=={plugin.version}" if plugin.version else plugin.distribution)
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", "Requires-Python: >=3.11"]
