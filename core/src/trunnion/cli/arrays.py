@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import lzma
 import re
 import tokenize
 import zipfile
@@ -29,17 +28,29 @@ _PLAIN_NAME = re.compile(r"\w[\w .-]{0,99}", re.ASCII)
 _HEADERS = (SyntaxError, tokenize.TokenError, TypeError, IndexError, OverflowError, RecursionError)
 """What NumPy raises besides of a header that it evaluates: it is Python's text, and made up of anything."""
 
-_DAMAGED = (
+
+def _of_lzma() -> tuple[type[Exception], ...]:
+    """Return what a damaged LZMA archive raises: nothing where Python was built without it, which reads none."""
+    try:
+        from lzma import LZMAError
+    except ImportError:
+        return ()
+    return (LZMAError,)
+
+
+_DAMAGED: tuple[type[Exception], ...] = (
     OSError,
     ValueError,
     EOFError,
     MemoryError,
     zipfile.BadZipFile,
     zlib.error,
-    lzma.LZMAError,
+    *_of_lzma(),
     NotImplementedError,
     *_HEADERS,
 )
+
+_DAMAGED_OR_LOCKED: tuple[type[Exception], ...] = (*_DAMAGED, RuntimeError)  # which says that it is encrypted
 
 
 def read_array(path: str) -> Any:
@@ -83,7 +94,7 @@ def read_arrays(path: str) -> dict[str, Any]:
                     name = member.filename.removesuffix(".npy")
                     found[name] = _read(numpy, stream)
             return found
-    except (*_DAMAGED, RuntimeError) as error:  # RuntimeError: it is encrypted
+    except _DAMAGED_OR_LOCKED as error:
         if isinstance(error, ProgramError):
             raise
         raise ProgramError(f"cannot read {shorten(path)}: {error}") from error
