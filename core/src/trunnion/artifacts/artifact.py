@@ -181,9 +181,7 @@ class Artifact:
         taken = f"something else is already at {shorten(str(final))}; remove it or choose another place"
         if (final.is_symlink() or final.exists()) and not final.is_dir():
             raise ArtifactError(taken)
-        if (
-            final.is_symlink()
-        ):  # no folder can be moved to the place of a link, only to that of where it leads
+        if final.is_symlink():  # whose place no folder can take
             final = final.resolve()
         final.parent.mkdir(parents=True, exist_ok=True)
         with temporary_beside(final) as folder:

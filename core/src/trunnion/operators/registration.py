@@ -260,12 +260,9 @@ def _expect_castable(torch: Any, autocast: Any, schema: OperatorSchema) -> None:
         return
     if not is_a(autocast, torch.dtype):
         raise ArgumentTypeError("autocast", describe(autocast), "a torch.dtype, or None")
-    if (
-        not autocast.is_floating_point
-    ):  # torch would cast to it, and the call be refused for what nobody passed
-        raise ArgumentValueError(
-            "autocast", str(autocast), "a dtype of floats, to which torch may cast floats"
-        )
+    if not autocast.is_floating_point:  # a call would be refused for a dtype that nobody passed
+        words = "a dtype of floats, to which torch may cast floats"
+        raise ArgumentValueError("autocast", str(autocast), words)
     if schema.mutated:  # torch would cast these as well, and what is written into the copies would be lost
         names = listed(param.name for param in schema.mutated)
         hint = f"the program writes into {names}; leave autocast= out, and cast what it reads"
