@@ -9,7 +9,19 @@ from twins.interpreted import interpreted_backend
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
 from trunnion.testing.kept_launchers import launcher_folder
+from trunnion.testing.laws import passing_over_what_is_there
 from trunnion.testing.machine import SimulatedMachine
+
+
+@pytest.fixture(autouse=True)
+def _passed_over():
+    """Let the garbage collector look at what a test makes alone, and take up all of that behind it.
+
+    What thousands of tests have left there takes it a second each time, and some laws ask it after each failure. A red
+    law's traceback and the contents of memory, hundreds of MB, refer to one another.
+    """
+    with passing_over_what_is_there():
+        yield
 
 
 @pytest.fixture(scope="session")

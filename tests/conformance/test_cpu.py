@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from dataclasses import replace
 
 import pytest
@@ -38,13 +37,6 @@ _PAIRS = [
 @pytest.fixture(scope="module")
 def harnesses():
     return {name: harness_of(name, tier="cpu") for name in _BACKENDS}
-
-
-@pytest.fixture(autouse=True)
-def _collected():
-    """Take up what a red law leaves: its traceback and the contents of memory, hundreds of MB, refer to one another."""
-    yield
-    gc.collect()
 
 
 def test_there_is_a_backend():
