@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trunnion.testing.harness import Harness
-from trunnion.testing.laws import LawViolation, catalogue, passing_over_what_is_there
+from trunnion.testing.laws import LawViolation, catalogue
 from trunnion.testing.suite import test_host_memory
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "from-nothing-to-green.md").read_text("utf-8")
@@ -311,7 +311,7 @@ def test_what_is_kept_without_a_bound_is_caught_by_c9(harness, kind):
     indent = " " * (len(line) - len(line.lstrip())) or " " * 8
     bad = backend(line, f"{line}{indent}vars(cuda).setdefault('kept', {{}}).setdefault({key}, [])\n")
     under = Harness(spec=bad, machine=harness.machine).under("C9")
-    with under.loaded(test_host_memory._program(under)) as loaded, passing_over_what_is_there():
+    with under.loaded(test_host_memory._program(under)) as loaded:
         calls = next(calls for said, calls in test_host_memory._series(under, loaded) if kind in said)
         with pytest.raises(LawViolation, match=kind):
             test_host_memory._check_grown(under, kind, calls, test_host_memory._LEAST_BYTES)
@@ -329,5 +329,5 @@ def test_files_that_loads_leave_are_caught_by_c9(harness, leaves, told):
         '        ask("cuInit", 0)\n', f'        ask("cuInit", 0)\n        import tempfile; {leaves}\n'
     )
     under = Harness(spec=bad, machine=harness.machine).under("C9")
-    with pytest.raises(LawViolation, match=told), passing_over_what_is_there():
+    with pytest.raises(LawViolation, match=told):
         test_host_memory._check_loads(under, test_host_memory._program(under))

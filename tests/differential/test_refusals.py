@@ -343,7 +343,7 @@ except trunnion.errors.DeviceRequirementError as error:
     print(error)
 """
     # The bindings keep for the whole process what they found in the first driver.
-    done = forked_python(source)
+    done = forked_python(source, timeout=60)
     assert done.stdout.strip() == (
         f"needs a driver for CUDA 12.0 or later, with cuLibraryLoadData, got one for CUDA 11.{version % 1000 // 10}; "
         "update the driver"

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "recording", "-p", "no:cacheprovider")
 CHOSEN = (
     "core/tests/model/test_interval.py",
-    "core/tests/sim/test_tensormap_rules.py::test_drawn_requests_are_refused_by_both_or_by_none",
+    "core/tests/sim/test_tensormap_rules.py",
     "core/tests/sim/test_capture.py",
     "tests/conformance/test_installed_backends.py::test_law[V3-nvrtc]",
     "tests/conformance/test_installed_backends.py::test_law[W1-nvrtc]",

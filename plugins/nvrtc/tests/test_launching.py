@@ -314,7 +314,7 @@ assert launches == 4, refused
 
 
 def test_with_one_device_a_thread_without_a_context_is_found_by_the_launch_itself(forked_python):
-    done = forked_python(ONE_DEVICE, warnings=("error",))
+    done = forked_python(ONE_DEVICE, warnings=("error",), timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -70,7 +70,7 @@ def python(forked_python, module, code):
     """Run code in a Python that cannot import trunnion; `launcher` is the module."""
     head = "import sys\nsys.modules['trunnion'] = None\nimport torch, tvm_ffi\n"
     text = f"{head}launcher = tvm_ffi.load_module({str(module)!r})\n{code}"
-    done = forked_python(text)
+    done = forked_python(text, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -46,7 +46,7 @@ def affine(tmp_path_factory):
 
 def test_it_runs_where_there_is_no_compiler(affine, forked_python):
     environment = {"PATH": "", "CXX": "none", "CC": "none", "PYTHONPATH": ":".join(sys.path)}
-    done = forked_python(LOAD, affine[1], env=environment)
+    done = forked_python(LOAD, affine[1], env=environment, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split(maxsplit=2) == ["CompiledProgram", "cpu", "[1.0, 3.0, 5.0]\n"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import select
@@ -12,8 +13,6 @@ import types
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import torch  # noqa: F401 - what each fork has already
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -89,6 +88,7 @@ def _say(kind: type[BaseException], error: BaseException, trace: TracebackType |
 _GIVEN = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 _OWN_PATH = [entry for entry in sys.path[1:] if entry not in _GIVEN]
 
+importlib.import_module("torch")
 gc.freeze()  # what torch made is nothing that a fork has to look through, least of all at its end
 if (_job := next_fork()) is not None:
     _names = become(_job)
