@@ -391,6 +391,8 @@ def passing_over_what_is_there() -> Iterator[None]:
     if gc.get_freeze_count() and not _passing():  # somebody else's, which thawing would take away
         yield
         return
+    if _passing():
+        gc.collect()  # what is garbage by now would be passed over too, GBs of it after some examples
     gc.freeze()
     _passing().append(None)
     try:
