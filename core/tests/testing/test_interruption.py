@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from trunnion.testing.interruption import interrupting
+from trunnion.testing.interruption import interrupting, some_places
 
 
 def fail():
@@ -48,3 +48,16 @@ def test_every_place_is_met_and_no_exception_stays_behind(call):
             call()
         assert interruption.struck
         assert sys.exc_info() == (None, None, None), place
+
+
+@pytest.mark.parametrize("places", [0, 1, 5, 6, 23])
+@pytest.mark.parametrize("most", [1, 5, 6])
+def test_all_picks_together_reach_each_place_once(places, most):
+    apart = max(1, -(-places // most))
+    reached = [place for pick in range(apart) for place in some_places(places, most, pick)]
+    assert sorted(reached) == list(range(1, places + 1))
+    assert all(len(some_places(places, most, pick)) <= most for pick in range(30))
+
+
+def test_all_places_are_reached_where_all_are_wanted():
+    assert list(some_places(7, 7, 29)) == [1, 2, 3, 4, 5, 6, 7]

@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["InterruptedRuntime", "Interruption", "interrupting", "is_of_backend"]
+__all__ = [
+    "MOST_PLACES",
+    "InterruptedRuntime",
+    "Interruption",
+    "interrupting",
+    "is_of_backend",
+    "some_places",
+]
+
+MOST_PLACES: Final = 200
+"""At how many places one example interrupts a call. A launcher in Python has about a hundred."""
 
 _CHECKING = frozenset({"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"})
 """The instructions after which CPython runs the handlers of signals that have come."""
@@ -107,6 +117,22 @@ def interrupting(
         yield interruption
     finally:
         sys.settrace(before)
+
+
+def some_places(places: int, most: int, pick: int) -> range:
+    """Return the places at which to interrupt: all, or about so many, evenly spread; each pick has others.
+
+    Parameters
+    ----------
+    places
+        How many there are.
+    most
+        How many are wanted at the most.
+    pick
+        Says where they begin; any number.
+    """
+    apart = max(1, -(-places // max(1, most)))
+    return range(1 + pick % apart, 1 + places, apart)
 
 
 class InterruptedRuntime:

@@ -27,7 +27,13 @@ from trunnion.testing.comparison import check_call, check_given
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import PlantedFault, asked
 from trunnion.testing.history import Bench, History, Step, in_a_thread
-from trunnion.testing.interruption import InterruptedRuntime, interrupting, is_of_backend
+from trunnion.testing.interruption import (
+    MOST_PLACES,
+    InterruptedRuntime,
+    interrupting,
+    is_of_backend,
+    some_places,
+)
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
@@ -226,7 +232,8 @@ def interrupted_calls(harness: Harness, history: History) -> None:
     with harness.loaded(history.program) as loaded:
         bench = Bench(harness, history.program, loaded)
         for step in history.steps:
-            for place in range(1 + _interrupt(bench, step, 0)):
+            places = _interrupt(bench, step, 0)
+            for place in some_places(places, places if harness.thorough else MOST_PLACES, step.pick):
                 _interrupt(bench, step, place)
 
 
