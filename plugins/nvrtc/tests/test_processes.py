@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -95,6 +96,19 @@ def test_a_precompiled_header_changes_no_byte_and_is_used_again() -> None:
     state = new.stat()
     assert value(41, pch=True) == plain
     assert new.stat() == state or new.stat().st_mtime_ns == state.st_mtime_ns
+
+
+def test_a_folder_that_somebody_removed_is_made_anew() -> None:
+    """As those do who clean up among temporary files, of a process that runs for weeks."""
+    plain = value(43)
+    assert value(43, pch=True) == plain
+    first = pch._folder(os.getpid())
+    shutil.rmtree(first)
+    assert value(43, pch=True) == plain
+    assert kept()
+    new = pch._folder(os.getpid())
+    assert new != first
+    assert new.stat().st_mode & 0o777 == 0o700
 
 
 HIDDEN = """

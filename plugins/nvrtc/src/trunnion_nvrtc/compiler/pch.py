@@ -40,9 +40,18 @@ def pch_options(code: DeviceCode, headers: ReachableHeaders, options: Sequence[s
     # The seed is each source's own, and no byte of an image depends on the one that a header was compiled with.
     lasting = tuple(option for option in options if not option.startswith("--frandom-seed="))
     state = repr((code.includes, headers.files, headers.versions, headers.fresh_digests(), lasting))
-    folder = _folder(os.getpid()) / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
+    folder = _kept() / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
     folder.mkdir(exist_ok=True)
     return ("--pch", f"--pch-dir={folder}", "--pch-messages=false", "--pch-verbose=false")
+
+
+def _kept() -> Path:
+    """Return the folder of this process, or a new one where somebody removed it, as cleaners of temporary files do."""
+    folder = _folder(os.getpid())
+    if not folder.is_dir():
+        _folder.cache_clear()
+        folder = _folder(os.getpid())
+    return folder
 
 
 @functools.cache
