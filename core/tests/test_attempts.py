@@ -39,6 +39,16 @@ def test_what_is_raised_becomes_a_value_with_its_place(ending: type[BaseExceptio
     assert "in raising" in found.traceback
 
 
+def test_the_reason_is_the_exception_and_no_note_of_it() -> None:
+    error = ImportError("libfoo.so.3 is missing")
+    error.add_note("raised while importing foo")
+    found = attempt(lambda: raising(error))
+    assert isinstance(found, Failure)
+    assert found.reason == "ImportError: libfoo.so.3 is missing"
+    assert "raised while importing foo" in found.traceback
+    assert error.__notes__ == ["raised while importing foo"]
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_probe_has_no_say_in_the_end_of_the_process(ending: type[BaseException]) -> None:
     found = probe(spec(ending("a reason")))

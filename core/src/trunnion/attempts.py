@@ -56,13 +56,20 @@ def attempt(call: Callable[[], _T]) -> _T | Failure:
 def _failure(error: BaseException) -> Failure:
     """Return what was raised, as far as that lets itself be told: its class is a plugin's, too."""
     try:
-        reason = traceback.format_exception_only(error)[-1].strip()
+        reason = _line(error)
         told = "".join(traceback.format_exception(error))
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - to tell of an error runs its own code
         reason, told = f"{type_name(error)}, which cannot be told", ""
     return Failure(visible(cut(reason, _MOST_REASON)), visible(cut(told, _MOST_TRACEBACK), lines=True))
+
+
+def _line(error: BaseException) -> str:
+    """Return the exception in one line: the last, unless that is one of its notes."""
+    told = traceback.TracebackException(type(error), error, None)
+    told.__notes__ = None
+    return [*told.format_exception_only()][-1].strip()
 
 
 def probe(spec: BackendSpec | CompilerSpec) -> Availability:
