@@ -90,7 +90,7 @@ class Interpreter:
         own = (Interpreter.entry, Interpreter.bind, Interpreter._with_frame)
         self._codes = tuple(function.__code__ for function in own)
 
-    def entry(self, *given: Any, **said: Any) -> Any:
+    def entry(self, /, *given: Any, **said: Any) -> Any:
         """Launch, as people write it; see `LoadedProgram.entry`."""
         self._context.refuse_closed()  # before anything is said of the call
         with self._context.recovering():
