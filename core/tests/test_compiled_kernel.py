@@ -7,6 +7,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder, examples, kernel_attributes
@@ -231,6 +232,30 @@ def test_nothing_is_left_behind_when_the_driver_was_asked(simulator: Simulator) 
     kernel.attributes(0)
     assert context.references == references
     assert not simulator.state.stack()
+
+
+def test_a_capture_goes_on_when_the_driver_was_asked(simulator: Simulator) -> None:
+    program = built()
+    program.preload(0)
+    x = simulator.tensor(torch.zeros(4096))
+    with simulator.capture(device=0) as graph:
+        program.kernels["kept"].attributes(0)
+        program(x, 1)
+    assert len(graph.nodes) == 2
+
+
+def test_what_the_driver_refuses_reads_as_it_does_where_a_program_is_loaded(simulator: Simulator) -> None:
+    program = built(target="sm_89")  # which none of the devices is
+    said = []
+    kernel = program.kernels["scaled<64>"]
+    for ask in (kernel.attributes, program.preload):
+        with pytest.raises(DriverError) as caught:
+            ask(0)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    too_new = simulator.fault("cuLibraryLoadData", Status.UNSUPPORTED_PTX_VERSION)
+    with too_new, pytest.raises(DeviceRequirementError, match="update the driver"):
+        built().kernels["kept"].attributes(0)
 
 
 @pytest.mark.usefixtures("simulator")

@@ -64,7 +64,8 @@ LAYERS = {
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
     "compiled_kernel": _CONTRACT | {"artifacts", "image", "kernel_attributes", "toolchain"},
-    "kernel_attributes": frozenset({"errors", "model"}),  # whose table of refusals has the row of a device
+    # The model's table of refusals has the row of a device; what a status means, the launcher knows.
+    "kernel_attributes": frozenset({"errors", "launcher", "model", "toolchain"}),
     "image_exchange": _CONTRACT | {"artifacts", "built_program", "image"},
     "compiled": _MAKING
     | {"built_program", "compiled_kernel", "operators", "registry", "selection", "signing", "torch_runtime"},

@@ -19,6 +19,7 @@ from trunnion.errors import (
     UnboundSymbolError,
 )
 from trunnion.launcher.driver_status import (
+    OF_IMAGE,
     RefusedLaunch,
     about,
     naming_kernel,
@@ -79,8 +80,6 @@ _MAX_DYNAMIC_SMEM = 8
 _NON_PORTABLE_CLUSTER = 14
 _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 _CLUSTERS = (4, 11)  # CUlaunchAttributeID: the cluster, and the preferred one
-_OF_IMAGE = frozenset({"CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_NOT_FOUND"})
-"""What an image that does not fit a device, or the program, is refused with."""
 _OF_ARGUMENTS = (ArgumentError, ExprError, UnboundSymbolError)
 """What is raised before anything was touched, in whatever order a call tests."""
 
@@ -209,7 +208,7 @@ class Context(LauncherMemory):
             try:
                 return call(*args, **named)
             except DriverError as error:
-                if error.code_name not in _OF_IMAGE:
+                if error.code_name not in OF_IMAGE:
                     raise
                 devices = [self.capability(device) for device in range(self.device_count)]
                 raise of_unlike_device(error, self._image, devices) from error.__cause__

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Refusal = DriverError | DeviceRequirementError
 
 __all__ = [
+    "OF_IMAGE",
     "PRIORITY_ATTRIBUTE",
     "RefusedLaunch",
     "about",
@@ -70,8 +71,15 @@ _PREPARATIONS = frozenset(
 _CLOSING = frozenset({"cuCtxSynchronize", "cuLibraryUnload"})
 """What a program calls when it is closed, and at no other time."""
 
+OF_IMAGE = frozenset({"CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_NOT_FOUND"})
+"""What an image that does not fit a device, or the program, is refused with."""
 _OF_KERNELS = frozenset(
-    {"cuLibraryGetKernel", "cuKernelSetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessor"}
+    {
+        "cuKernelGetAttribute",
+        "cuKernelSetAttribute",
+        "cuLibraryGetKernel",
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    }
 )
 """What is asked of one kernel."""
 
