@@ -249,7 +249,8 @@ class DriverFacade(Protocol):
 class ContextFacade(Protocol):
     """What a driver may be asked that tells a device's contexts apart.
 
-    Others leave it out: then a program belongs to the context that is current when a device is prepared.
+    Others, which have neither module variables nor access-policy windows, leave it out: then a program belongs to the
+    context that is current when a device is prepared.
     """
 
     def enter_primary(self, device: int) -> bool:

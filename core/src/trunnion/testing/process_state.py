@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import logging
+import multiprocessing
 import os
 import random
 import signal
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
 
 __all__ = ["changed_in_process", "keeping_silent", "leaving_process", "process_state"]
+
+_SMALLEST = 5e-324
 
 
 @contextmanager
@@ -125,6 +128,9 @@ def process_state() -> dict[str, object]:
         "the filters of all warnings": _filters(),
         "the places of modules": tuple(sys.path),
         "the random numbers": random.getstate(),
+        "how processes are started": multiprocessing.get_start_method(allow_none=True),
+        "the most digits of a number in a text": sys.get_int_max_str_digits(),
+        "the smallest number": _SMALLEST * float(len(sys.path) > 0),  # 0 where the processor takes such for 0
         **(_torch_state() if "torch" in sys.modules else {}),
     }
 

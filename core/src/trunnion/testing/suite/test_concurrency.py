@@ -269,6 +269,57 @@ def nested_calls(harness: Harness, overlap: Overlap) -> None:
     _check_nested(harness, overlap)
     # What a refused call takes back must be its own: where the other one has just made its context current, always.
     _check_nested(harness, replace(overlap, place="context", later=0, odd=True))
+    harness.once(_check_deep)
+    harness.once(_check_within_itself)
+
+
+_DEEP: Final = 20
+"""How many calls stand one inside another: more than a launcher that has room for a few has."""
+
+
+def _check_deep(harness: Harness) -> None:
+    """Require the same of many calls, each in the middle of the one before."""
+    program = taking(ScalarParam("n", dtype("int64")))
+    with harness.loaded(program) as loaded:
+        loaded.preload(0)  # who is being prepared may let nobody in
+        inner = (functools.partial(loaded.call, (number,), device=0) for number in range(1, _DEEP))
+        with _ahead_of_launches(harness, inner):
+            observed = observe(harness, functools.partial(loaded.call, (0,), device=0))
+    received = {launch.parameters for launch in observed.launches}
+    harness.require(
+        observed.error is None and len(received) == len(observed.launches) == _DEEP,
+        f"of {_DEEP} calls, each within the one before, {len(observed.launches)} launched, with {len(received)} "
+        f"different numbers: {observed.error!r}",
+    )
+
+
+def _check_within_itself(harness: Harness) -> None:
+    """Require that a bound call which is launched in the middle of itself is launched twice."""
+    program = taking(ScalarParam("n", dtype("int64")))
+    with harness.loaded(program) as loaded:
+        bound = loaded.bind((7,), device=0)
+        with _ahead_of_launches(harness, iter((bound,))):
+            observed = observe(harness, bound)
+    harness.require(
+        observed.error is None and len(observed.launches) == 2,  # noqa: PLR2004 - itself, and within
+        f"a bound call within itself launched {len(observed.launches)} times, expected 2: {observed.error!r}",
+    )
+
+
+@contextmanager
+def _ahead_of_launches(harness: Harness, calls: Iterator[Callable[[], Any]]) -> Iterator[None]:
+    """Make the next of some calls ahead of each launch, which may be theirs."""
+
+    def ahead(proceed: Callable[..., None], *arguments: Any) -> None:
+        for call in calls:
+            call()
+            break
+        proceed(*arguments)
+
+    with ExitStack() as until:
+        for launch in _LAUNCHES:
+            until.enter_context(harness.simulator.intercept(launch, ahead))
+        yield
 
 
 def _check_nested(harness: Harness, overlap: Overlap) -> None:

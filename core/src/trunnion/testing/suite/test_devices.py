@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import threading
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from trunnion.sim.status import Status
 from trunnion.testing.comparison import check_call, check_expected, check_given
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, asked, reports
+from trunnion.testing.history import in_a_thread
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.machine import ARCHITECTURES
 from trunnion.testing.observed import is_work, observe
@@ -330,6 +332,29 @@ def fresh_thread(harness: Harness, example: tuple[Scenario, bool, bool]) -> None
         thread.join()
     if failures:
         raise failures[0]
+    if Capability.OUTPUT_FILL in harness.capabilities:
+        harness.once(_check_bound_elsewhere)
+
+
+def _check_bound_elsewhere(harness: Harness) -> None:
+    """Require the same of a bound call that was launched under its device's context before, and of another device's."""
+    filled = TensorParam("o", dtype("float32"), (Const(4),), access="write", fill=1.0)
+    program = taking(TensorParam("a", dtype("float32"), (Const(4),)), outputs=(filled,))
+    call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),))
+    with harness.loaded(program) as loaded:
+        bound = harness.given(call, stream=0).bind(loaded)
+        with harness.simulator.current(0):
+            bound()
+            bound()
+        with harness.simulator.current(1):
+            seen = {"under another device's context": observe(harness, bound)}
+        in_a_thread(lambda: seen.update({"in a new thread": observe(harness, bound)}))
+    for where, observed in seen.items():
+        launched = [launch.device for launch in observed.launches]
+        harness.require(
+            observed.error is None and launched == [0],
+            f"bound to device 0 and launched {where}, it launched on {launched}: {observed.error!r}",
+        )
 
 
 _STATUSES = st.lists(st.sampled_from(NAMED_STATUSES), min_size=12, max_size=12, unique=True)
@@ -353,9 +378,20 @@ def bad_stream(harness: Harness, example: tuple[Scenario, list[Status]]) -> None
                 f"the error says {facts_seen}, {error}",
             )
         harness.require(not observed.launches, "the refused call launched")
+        _check_pickled(harness, error)
         for status in (Status.NEWER, *statuses):
             _check_refused_launch(harness, loaded, scenario, status)
         _good_call(harness, loaded, scenario)
+
+
+def _check_pickled(harness: Harness, error: BaseException | None) -> None:
+    """Require that an error passes from process to process."""
+    try:
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    except Exception as failure:  # noqa: BLE001 - a class's own code may raise anything
+        harness.violation(f"a {type(error).__name__} cannot be pickled: {failure!r}")
+    alike = (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+    harness.require(alike, f"{error!r} is pickled, and read again it is {again!r}")
 
 
 def _check_refused_launch(harness: Harness, loaded: Any, scenario: Scenario, status: Status) -> None:

@@ -368,6 +368,8 @@ def _check_contexts(harness: Harness) -> None:
                 with launching_in(harness) as contexts:
                     check_call(harness, Scenario(program, call), loaded, first=False)
                 harness.require(contexts == [made], "a context was current, and is not launched in")
+                if green:
+                    _check_stream_of(harness, Scenario(program, call), loaded, made)
                 closing = observe(harness, loaded.close)
                 harness.require(stack[-1:] == [made], "closing leaves another context current")
             finally:
@@ -377,6 +379,19 @@ def _check_contexts(harness: Harness) -> None:
         waited = {event.context for event in before if isinstance(event, Synchronized)}
         missed = ({primary.handle} if green else {primary.handle, made.handle}) - waited
         harness.require(not missed, f"unloaded, and did not wait in the contexts {missed}")
+
+
+def _check_stream_of(harness: Harness, scenario: Scenario, loaded: LoadedProgram, made: Context) -> None:
+    """Require that a green context's stream is a good one of its device, whichever context is current."""
+    state = harness.simulator.state
+    stream = state.new_stream(made)
+    _, observed = harness.call(loaded, scenario.call, stream=stream.handle)
+    launched = [launch.stream for launch in observed.launches]
+    state.remove(stream)
+    harness.require(
+        observed.error is None and launched == [stream.handle],
+        f"called on a green context's stream, it launched on {launched}: {observed.error!r}",
+    )
 
 
 _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD

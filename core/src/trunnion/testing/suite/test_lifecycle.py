@@ -34,7 +34,8 @@ from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenario
 from trunnion.testing.strategies.numbers import RaiserSpec
 from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_faults import referring_to_none, unloading_all
-from trunnion.testing.symbols import kernel_symbol
+from trunnion.testing.symbols import kernel_symbol, variable_symbol
+from trunnion.testing.variable_contents import noting_contents
 from trunnion.testing.ways import CALLS, LOADS
 
 if TYPE_CHECKING:
@@ -81,11 +82,22 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     gc.collect()
     told = "; ".join(going_on({"a bound call of a closed program": bound.launch}))
     harness.require(not told and not harness.observed_launches(), told)
+    harness.once(_check_taken_before)
     harness.once(_check_handles_again)
     harness.once(_check_asked_again, each_way=False)
     harness.once(_check_closed_at_once, each_way=False)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_closed_first)
+
+
+def _check_taken_before(harness: Harness) -> None:
+    """Require that an entry of a program that is closed is refused, though it was taken, and called, before."""
+    with harness.loaded(taking(ScalarParam("n", dtype("int64")))) as loaded:
+        entry = loaded.entry
+        harness.machine.call(partial(entry, 1, device=0))
+        loaded.close()
+        told = "; ".join(going_on({"an entry that was taken before": partial(entry, 1, device=0)}))
+        harness.require(not told, f"of a closed program {told}")
 
 
 def _check_handles_again(harness: Harness) -> None:
@@ -255,8 +267,34 @@ def independent_programs(harness: Harness, scenario: Scenario) -> None:
         check_call(harness, scenario, first)
         _close_within(harness, scenario, first, second)
         check_call(harness, scenario, second, first=False)
+    if Capability.MODULE_VARIABLES in harness.capabilities:
+        harness.once(_check_own_variables, each_way=False)
     harness.once(_check_of_one_name, each_way=False)
     harness.once(_check_runtimes, each_way=False)
+
+
+def _check_own_variables(harness: Harness) -> None:
+    """Require that what stands in one program's variables stays there when another one of the same image begins."""
+    variable = ModuleVariable("v", dtype("int32"), (2,), bytes(8))
+    launch = KernelLaunch("k", (), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature(()), (CODE,), (launch,), variables=(variable,))
+    call, symbol, written = CallSpec(args=(), device=0), variable_symbol(0), b"\x11" * 8
+    with (
+        harness.loaded(program) as one,
+        harness.loaded(program) as other,
+        noting_contents(harness, program) as seen,
+    ):
+        _, observed = harness.call(one, call)
+        for launched in observed.launches:
+            place = harness.machine.variable(launched, symbol)
+            harness.simulator.memory.on(0).write(place, written)
+        harness.call(other, call)
+        seen.clear()
+        harness.call(one, call)
+    harness.require(
+        seen and all(held == {symbol: written} for held in seen),
+        f"another program of the same image began, and the variables of the first hold {seen}",
+    )
 
 
 def _check_of_one_name(harness: Harness) -> None:

@@ -10,7 +10,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
-from trunnion.errors import DriverError, ProgramError, TrunnionError, VariableMismatchError
+from trunnion.errors import ArgumentError, DriverError, ProgramError, TrunnionError, VariableMismatchError
 from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const
@@ -111,6 +111,8 @@ def contents(harness: Harness, scenario: Scenario) -> None:
                 held |= _overwritten(harness, program, observed.launches)
                 loaded.preload(device)
     harness.once(_check_long)
+    if harness.way.id != "capture":  # on a stream, whose context is the device's own
+        harness.once(_check_other_contexts)
 
 
 def _check_long(harness: Harness) -> None:
@@ -127,6 +129,35 @@ def _check_long(harness: Harness) -> None:
 
 
 _LONG = (1 << 17) + 5
+
+
+def _check_other_contexts(harness: Harness) -> None:
+    """Require that a program is launched in a green context, and refused where its variables are others."""
+    variable = ModuleVariable("v", dtype("int32"), (2,), bytes(8))
+    launch = KernelLaunch("k", (variable,), (Const(1),) * 3, (Const(1),) * 3)
+    program = KernelProgram("p", Signature(()), (CODE,), (launch,), variables=(variable,))
+    call, state = CallSpec(args=(), device=0), harness.simulator.state
+    for green in (True, False):
+        made = state.make_context(state.contexts[0].device, state.contexts[0] if green else None)
+        with harness.loaded(program) as loaded:
+            harness.call(loaded, call)
+            state.stack().append(made)
+            try:
+                _, observed = harness.call(loaded, call)
+            finally:
+                state.stack().remove(made)
+        state.destroy(made)
+        error = observed.error
+        if green:
+            good = error is None and len(observed.launches) == 1
+            harness.require(good, f"in a green context it launched {len(observed.launches)} times: {error!r}")
+            continue
+        refused = isinstance(error, ArgumentError) and error.argument == "stream" and not observed.launches
+        harness.require(
+            refused,
+            f"in a context that has variables of its own, which nobody has written, it launched "
+            f"{len(observed.launches)} times, and the error is {error!r}, expected an ArgumentError of stream",
+        )
 
 
 def _overwritten(harness: Harness, program: KernelProgram, launches: Sequence[Launched]) -> dict[str, bytes]:

@@ -192,7 +192,9 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
             if machine.tier == "sim":
                 _check_owed(harness, scenarios[0])
                 _check_given_back(harness, scenarios[0])
+                _check_lowered(harness, scenarios)
                 harness.once(_check_kept_within)
+                harness.once(_check_primary)
                 _check_without_limit(harness, scenarios[0])
         if Capability.GRAPH_CAPTURE in harness.capabilities and most:
             _check_told(harness, scenarios)
@@ -292,6 +294,46 @@ def _check_shared(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
         harness.require(
             not lower, f"{wanted} bytes were asked for by a program that is there, and then {lower}"
         )
+
+
+def _check_lowered(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
+    """Require that no more is set aside than the windows of the programs that are left have, once one is closed."""
+    machine, device = harness.machine, harness.machine.alike[0]
+    shorter, longer = sorted(scenarios, key=_window_bytes)[-2:]
+    most = machine.attribute(device, DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE)
+    machine.set_aside(device, 0)
+    with harness.loaded(shorter.program) as one, harness.loaded(shorter.program) as other:
+        harness.call(one, longer.call)
+        harness.call(other, shorter.call)
+        one.close()
+        held, wanted = machine.set_aside(device, 0), min(_window_bytes(shorter), most)
+        machine.set_aside(device, held)
+    harness.require(
+        held == wanted, f"{held} bytes are set aside, where the longest window that is left has {wanted}"
+    )
+
+
+def _check_primary(harness: Harness) -> None:
+    """Require that cache is set aside in the device's primary context, whichever other one is current."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(_SHORT),))
+    program = _windowed(tensor, tensor.window())
+    call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(_SHORT,), strides=(1,)),))
+    machine, state = harness.machine, harness.simulator.state
+    made, stack = state.make_context(state.contexts[0].device), state.stack()
+    machine.set_aside(0, 0)
+    with harness.loaded(program) as loaded:
+        stack.append(made)
+        try:
+            _, observed = harness.call(loaded, call)
+        finally:
+            stack.remove(made)
+        held = machine.set_aside(0, 0)
+        machine.set_aside(0, held)
+    state.destroy(made)
+    harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+    harness.require(
+        held >= _SHORT, f"called in another context, {held} bytes are set aside in the primary one"
+    )
 
 
 def _check_streaming(harness: Harness) -> None:
