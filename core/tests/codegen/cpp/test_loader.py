@@ -17,9 +17,10 @@ from trunnion.codegen.cpp import loader
 from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.loader import process_libraries
 from trunnion.codegen.cpp.program import CppProgram
-from trunnion.errors import CorruptArtifactError, DeviceRequirementError, LifecycleError
+from trunnion.errors import CorruptArtifactError, DeviceRequirementError, DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.program import DeviceCode
+from trunnion.sim.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,6 +202,21 @@ def test_it_stays_for_a_program_that_nobody_closed(simulator: Simulator, built: 
         gc.collect()
         process_libraries().unload()
         assert is_mapped() == before + 1
+
+
+def test_programs_whose_load_fails_do_not_pile_up(load: Any, simulator: Simulator) -> None:
+    """Its error keeps the code of one; the next load that fails, or the next close, unmaps it."""
+    before = is_mapped(), len(process_libraries())
+    for number in range(1, 4):
+        with (
+            simulator.fault("cuLibraryLoadData", Status.NO_BINARY_FOR_GPU),
+            pytest.raises(DriverError, match="NO_BINARY_FOR_GPU"),
+        ):
+            load(number)
+        gc.collect()  # the refusal's traceback has its functions
+        assert (is_mapped(), len(process_libraries())) == (before[0] + 1, before[1] + 1)
+    load().close()
+    assert (is_mapped(), len(process_libraries())) == before
 
 
 def test_outputs_outlive_it(load: Any, tensor: Any) -> None:

@@ -124,7 +124,7 @@ class CppProgram(LoadedProgram):
             )
             self._entry: Callable[..., Any] = self._direct or general
         except BaseException:  # an interrupt too: nobody else has the program to close it
-            self._call_export("close")
+            self.close()  # the error keeps its library; those of loads that failed before go
             raise
 
     @property
