@@ -173,6 +173,60 @@ def test_what_stays_as_it_is_is_compiled_once(compile_in, compiler, store) -> No
     assert (compiler.compiled, kept(store)) == (1, 1)
 
 
+def no_image_of(**fields: Any) -> Callable[..., Any]:
+    return lambda self, request: replace(synthetic_image(PROGRAM, request.target), **fields)
+
+
+@pytest.mark.parametrize(
+    ("member", "answer"),
+    [
+        ("compile", lambda self, request: None),
+        ("compile", no_image_of(target=Target("cuda", "sm_80"))),
+        ("compile", no_image_of(target="sm_90a")),
+        ("compile", no_image_of(kind="ptx")),  # which the backend loads, and the compiler does not declare
+        ("compile", no_image_of(kind="../x")),
+        ("compile", no_image_of(kind=None)),
+        ("compile", no_image_of(data="text")),
+        ("compile", no_image_of(log=None)),
+        ("compile", no_image_of(kernels=None)),
+        ("compile", no_image_of(kernels=("k",))),
+        ("compile", no_image_of(variables=(1,))),
+        ("compile", no_image_of(headers_read="h")),
+        ("compile", no_image_of(toolchain={"acme": 1})),
+        ("default_target", lambda self: "sm_90a"),
+    ],
+)
+def test_what_a_compiler_may_not_return_is_said_of_it(
+    compile_in, compiler, store, monkeypatch, member, answer
+) -> None:
+    monkeypatch.setattr(compiler, member, answer)
+    for cache in (store, False):
+        with pytest.raises(BackendUnavailableError, match=f"{member}\\(\\) returned .*, expected") as caught:
+            compile_in(cache=cache)
+        assert caught.value.name == "acme"
+    assert not kept(store)
+
+
+@pytest.mark.parametrize(
+    ("member", "answer"),
+    [
+        ("environment", lambda self, request: [1]),
+        ("environment", lambda self, request: {"a": 1}),
+        ("environment", lambda self, request: {1: "a"}),
+        ("fingerprint", lambda self: 3),
+    ],
+)
+def test_what_a_key_may_not_be_made_of_is_said_of_the_compiler(
+    compile_in, compiler, store, monkeypatch, member, answer
+) -> None:
+    """Without a cache there is no key: nobody asks."""
+    monkeypatch.setattr(compiler, member, answer)
+    with pytest.raises(BackendUnavailableError, match=f"{member}\\(\\) returned .*, expected") as caught:
+        compile_in()
+    assert caught.value.name == "acme"
+    assert compiler.compiled == 0
+
+
 def asking(**said: Any) -> dict[str, Any]:
     return {"options": {"acme": said}}
 

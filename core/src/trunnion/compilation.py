@@ -24,6 +24,7 @@ from trunnion.built_program import (
     KnownProgram,
     PendingArtifact,
 )
+from trunnion.checked_compiler import load_compiler
 from trunnion.compiled import CompiledProgram
 from trunnion.compiler_options import options_of
 from trunnion.contract.compiler import CompileRequest
@@ -129,7 +130,8 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     UntrustedArtifactError
         If the device code would run here and is not trusted.
     UnknownBackendError, BackendUnavailableError, DuplicatePluginError
-        If a plugin that is asked for is not installed, cannot work here, or is announced by two distributions.
+        If a plugin that is asked for is not installed, cannot work here, or is announced by two distributions; or the
+        device compiler returns what its contract does not allow.
     UnsupportedFeatureError
         If the backend does not declare something that the program needs.
     ProgramError
@@ -479,7 +481,7 @@ def _job(
     chosen = choose_backend(program, backend, plan, plugins, kind)
     spec = choose_compiler(program, compiler, chosen, plugins, kind)
     check_forms(program, spec)
-    return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)()), named
+    return _Job(program, plan, chosen, spec, load_compiler(spec)), named
 
 
 def _check_trust(job: _Job, trust: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import probe
+from trunnion.checked_compiler import load_compiler
 from trunnion.compiler_options import options_of
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
@@ -29,7 +30,6 @@ from trunnion.model.member_kind import MemberKind, passed_by, unlike
 from trunnion.model.plan import KernelParameter, KernelSignature
 from trunnion.model.struct import Array, Struct, layout_of
 from trunnion.registry import Registry, default_registry
-from trunnion.selection import load_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -156,7 +156,7 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
     plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
     places = tuple(_places(value, ""))
     spec = _compiler(plugins, compiler, code)
-    device = load_part(spec, spec.load_compiler)()
+    device = load_compiler(spec)
     request = CompileRequest(
         code=(_probe(code, expect_text(name, "name", "a C++ type"), places),),
         kernels=(KernelSignature(_KERNEL, (KernelParameter(8, 8, "a pointer to uint64 (8 bytes)"),)),),
