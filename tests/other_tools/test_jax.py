@@ -67,6 +67,16 @@ def test_it_runs_inside_of_what_jax_compiles():
         assert jnp.allclose(model(x), (2 * (x + 1) + x) * 3)
 
 
+def test_an_argument_goes_by_whatever_name_it_has():
+    (n,) = symbols("n")
+    p = ProgramBuilder("mix", DeviceCode("c++", CODE))
+    x, k = p.input("self", "float32", (n,)), p.scalar("args", "float32")
+    b = p.input("named", "float32", (n,), nullable=True)
+    p.launch("mix", args=(x, k, b, p.output("y", "float32", (n,)), n), grid=1, block=1)
+    found = trunnion.jax_call(trunnion.compile(p.build()))(self=jnp.ones(3), args=2.0, named=None)
+    assert found.tolist() == [2, 2, 2]
+
+
 def test_outputs_and_workspaces_are_sized_by_the_model(wide):
     softmax = called("cpu_softmax")
     for shape in ((3, 4), (1, 1), (300, 1000), (0, 4)):

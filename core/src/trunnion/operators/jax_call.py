@@ -228,7 +228,7 @@ class _JaxCall:
         self._function = _loaded(program)
         self._targets: dict[tuple[bool, ...], str] = {}
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Call the program."""
         for word in WORDS:
             if word in named and word not in self._convention.keywords:
