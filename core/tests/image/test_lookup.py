@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import time
 
 import pytest
 from hypothesis import given
@@ -124,3 +126,29 @@ def test_variants_of_mangled_names_come_after_the_base_name() -> None:
 def test_a_pattern_is_text(pattern: object) -> None:
     with pytest.raises(ProgramError, match="expected a part of a kernel's name"):
         find_kernel(pattern, ["gemm"])
+
+
+@pytest.mark.parametrize("outer", ["4sm90", "2v22v35sm100", "12kernels_0123"])
+def test_a_word_behind_one_that_ends_in_digits_is_counted_too(outer: str) -> None:
+    nested = f"_ZN{outer}4gemmEPf"
+    assert find_kernel("gemm", [nested, "_Z6rescalePf"]) == nested
+    assert find_kernel("gemm", [nested, f"_ZN{outer}6gemm_1EPf"]) == nested
+    with pytest.raises(KernelLookupError) as caught:
+        find_kernel("gemm", [nested, "_Z4gemmPf"])
+    assert caught.value.matches == (nested, "_Z4gemmPf")
+
+
+@pytest.mark.parametrize("name", ["_Z14gemm_somethingPf", "_ZN4sm9014gemm_somethingEPf", "_ZN4sm904gemsEPf"])
+def test_the_end_of_a_length_is_none(name: str) -> None:
+    with pytest.raises(KernelLookupError):
+        find_kernel("gemm", [name])
+
+
+@pytest.mark.parametrize(
+    "name", ["_Z" + "9" * 200_000 + "gemm", "_Z" + "1a" * 100_000 + "4gemm", "_Z" + "9gemm" * 40_000]
+)
+def test_a_long_name_costs_as_much_as_it_is_long(name: str) -> None:
+    started = time.process_time()
+    with contextlib.suppress(KernelLookupError):
+        find_kernel("gemm", [name])
+    assert time.process_time() - started < 2

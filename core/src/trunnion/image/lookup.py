@@ -16,8 +16,8 @@ __all__ = ["KernelLookupError", "find_kernel"]
 
 _VARIANT = re.compile(r"_[0-9]+(?![A-Za-z0-9])")
 _COUNTED_VARIANT = re.compile(r"_[0-9]+")  # the letters of its parameters follow at once
-_LENGTH = re.compile(r"[0-9]+\Z")
-_MOST_DIGITS = 9
+_DIGITS = re.compile(r"[0-9]+")
+_LENGTH = re.compile(r"[1-9][0-9]{0,8}(?![0-9])")
 
 
 class KernelLookupError(ProgramError, LookupError):
@@ -91,22 +91,39 @@ def find_kernel(pattern: str, kernels: Iterable[str]) -> str:
 def _ends(pattern: str, name: str) -> Iterable[int]:
     """Yield where the pattern ends as a whole word of a name."""
     start = name.find(pattern) if pattern else -1
+    words = _counted_words(name) if start >= 0 else {}
     while start >= 0:
         end = start + len(pattern)
-        if _is_counted(name, start, end) or (
+        if any(_is_word(name, end, last) for last in words.get(start, ())) or (
             not name[start - 1 : start].isalnum() and not name[end : end + 1].isalnum()
         ):
             yield end
         start = name.find(pattern, start + 1)
 
 
-def _is_counted(name: str, start: int, end: int) -> bool:
-    """Whether a mangled name says, just before it, how many letters a word has: ``_Z4gemmPf``, ``_Z6gemm_1Pf``."""
-    digits = _LENGTH.search(name[:start])
-    if digits is None or not name.startswith("_Z"):
-        return False
-    last = start + int(digits[0][-_MOST_DIGITS:])
-    return last == end or (last > end and _VARIANT.fullmatch(name[end:last]) is not None)
+def _counted_words(name: str) -> dict[int, set[int]]:
+    """Return where words end by where they start, as a mangled name says just before each how many letters it has.
+
+    A length starts where digits do, or inside of them where a word that ends in digits ends: ``_ZN4sm904gemmEPf``.
+    """
+    words: dict[int, set[int]] = {}
+    lengths = [run.start() for run in _DIGITS.finditer(name)] if name.startswith("_Z") else []
+    known = set(lengths)
+    for at in lengths:
+        length = _LENGTH.match(name, at)
+        if length is None:
+            continue
+        start, end = length.end(), length.end() + int(length[0])
+        words.setdefault(start, set()).add(end)
+        if end not in known and name[end - 1 : end].isdigit():
+            known.add(end)
+            lengths.append(end)
+    return words
+
+
+def _is_word(name: str, end: int, last: int) -> bool:
+    """Whether what ends somewhere is the whole of a word that ends at ``last``, or all but the number of a variant."""
+    return last == end or _VARIANT.fullmatch(name, end, last) is not None
 
 
 def _is_variant(name: str, end: int) -> bool:
