@@ -104,6 +104,9 @@ def test_bytes_with_nuls_at_their_end() -> None:
         (HEAD + ".entry k(.param .align x .b8 a[4]) { }", "expected a number"),
         (HEAD + ".entry k(.param .u32 a; .param .u32 b) { }", "list of parameters"),
         (HEAD + ".entry k() .maxntid 1,2,3,4 { }", "4 dimensions"),
+        (HEAD + ".entry k() .maxntid 0 { }", "where 1 is the least"),
+        (HEAD + ".entry k() .reqntid 32, 0x0 { }", "where 1 is the least"),
+        (HEAD + ".entry k() .reqnctapercluster 2, 1, 0 { }", "where 1 is the least"),
         (HEAD + ".entry k() { } .entry k() { }", "two kernels"),
     ],
 )
@@ -325,3 +328,10 @@ def test_parameters_lie_where_the_assembler_of_an_architecture_puts_them() -> No
 )
 def test_the_driver_that_reads_a_version(version, cuda):
     assert least_cuda(version) == cuda
+
+
+@pytest.mark.parametrize("bound", [".reqnctapercluster 0", ".reqnctapercluster 0, 0, 0", ".maxclusterrank 0"])
+def test_a_cluster_of_none_is_no_bound(bound: str) -> None:
+    """As the assembler takes it, which writes no record of one (CUDA 13.0)."""
+    (kernel,) = read_ptx(f"{HEAD}.entry k() .explicitcluster {bound} {{ }}").kernels
+    assert kernel == KernelInfo(name="k", needs_cluster=True)

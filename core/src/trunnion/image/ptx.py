@@ -36,7 +36,8 @@ _SINCE: Final = {
     **{f"9.{minor}": (13, minor) for minor in range(3)},
 }
 """By version of PTX the version of CUDA that brought it ("PTX ISA", chapter "Release Notes")."""
-_DIMS: Final = {".maxntid": "max_threads", ".reqntid": "required_threads", ".reqnctapercluster": "cluster"}
+_CLUSTER: Final = ".reqnctapercluster"
+_DIMS: Final = {".maxntid": "max_threads", ".reqntid": "required_threads", _CLUSTER: "cluster"}
 _VARIABLES: Final = frozenset({".global", ".const", ".shared"})
 _DIM_COUNT: Final = 3
 _EXTENTS: Final = re.compile(r"(?:\[ [0-9]\w* \] ?)*", re.ASCII)
@@ -202,9 +203,16 @@ class _Reader:
             directive = self._directive()
             said.add(directive)
             if directive in _DIMS:
-                bounds[_DIMS[directive]] = self._dims(name)
+                dims = self._dims(name)
+                if directive == _CLUSTER and not dims[0]:
+                    continue  # the assembler passes over one that starts so (tried: CUDA 13.0)
+                if 0 in dims:
+                    raise CorruptArtifactError(
+                        _WHAT, f"kernel {shorten(name)} has {directive} {dims}, where 1 is the least"
+                    )
+                bounds[_DIMS[directive]] = dims
             elif directive == ".maxclusterrank":
-                rank = self._number(name)
+                rank = self._number(name) or None  # the assembler passes over 0 as well
         if self._next() == ";":
             return []  # a declaration
         if name in self._kernels:
