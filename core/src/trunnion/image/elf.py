@@ -32,6 +32,7 @@ __all__ = [
     "Section",
     "Symbol",
     "read_elf",
+    "read_strings",
     "unpack_at",
 ]
 
@@ -249,7 +250,7 @@ class Elf:
             raise CorruptArtifactError(
                 self.what, f"the symbol table's names are in section {strings.index}, not a string table"
             )
-        return _read_strings(
+        return read_strings(
             bytes(self.contents(strings)), [symbol.name for symbol in symbols], "symbol", self.what
         )
 
@@ -367,7 +368,7 @@ def _read_sections(
             what, f"the section names are in section {names_index}, not a string table"
         )
     offset, size = headers[names_index][4:6]
-    names = _read_strings(data[offset : offset + size], [header[0] for header in headers], "section", what)
+    names = read_strings(data[offset : offset + size], [header[0] for header in headers], "section", what)
     return tuple(
         Section(index=index, name=name, kind=kind, flags=flags, offset=at, size=length, link=link, info=info)
         for index, (name, (_, kind, flags, _, at, length, link, info, _, _)) in enumerate(
@@ -376,8 +377,29 @@ def _read_sections(
     )
 
 
-def _read_strings(table: bytes, offsets: list[int], entry: str, what: str) -> tuple[str, ...]:
-    """Return the zero-terminated UTF-8 string at each offset of a string table."""
+def read_strings(
+    table: bytes, offsets: Iterable[int], entry: str, what: str, errors: str = "strict"
+) -> tuple[str, ...]:
+    """Return the zero-terminated UTF-8 string at each offset of a string table.
+
+    Parameters
+    ----------
+    table
+        The table.
+    offsets
+        Where the strings start, in bytes from the table's start.
+    entry
+        What messages call what has such a name.
+    what
+        What messages call the file.
+    errors
+        What becomes of a name that is not UTF-8, as of `bytes.decode`.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If one does not end within the table, is not UTF-8, or all together are far longer than the table.
+    """
     budget = _SHARING * len(table)
     strings = []
     for index, offset in enumerate(offsets):
@@ -390,7 +412,7 @@ def _read_strings(table: bytes, offsets: list[int], entry: str, what: str) -> tu
         if budget < 0:
             raise CorruptArtifactError(what, f"the {entry} names overlap more than {_SHARING} times")
         try:
-            strings.append(table[offset:end].decode())
+            strings.append(table[offset:end].decode(errors=errors))
         except UnicodeDecodeError as error:
             raise CorruptArtifactError(
                 what, f"the name of {entry} {index} is not UTF-8 ({error.reason})"

@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
+from trunnion.image.elf import read_strings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,9 @@ _VERSIONED: Final = {
     _VERDEF: (struct.Struct("<HHHHIII"), struct.Struct("<II")),  # Elf64_Verdef, Elf64_Verdaux
     _VERNEED: (struct.Struct("<HHIII"), struct.Struct("<IHHII")),  # Elf64_Verneed, Elf64_Vernaux
 }
+# How many times a file's bytes the sections of one kind may take, with their strings, which hardly overlap: many
+# headers over one place would cost quadratic time.
+_OVERLAP: Final = 4
 _RESERVED: Final = ("_library_", "_metadata_", "_doc_")  # what TVM-FFI itself puts behind its prefix
 
 
@@ -152,40 +156,58 @@ class _Library:
 
     def functions(self) -> tuple[str, ...]:
         """Return the names of the defined dynamic symbols that TVM-FFI would find."""
-        found = set()
-        for table in self.sections:
-            if table[1] == _DYNSYM and table[6] < len(self.sections):
-                strings = self._contents(self.sections[table[6]])
-                symbols = self._contents(table)
-                whole = len(symbols) // _SYMBOL.size * _SYMBOL.size
-                for name, info, _, section, _, _ in _SYMBOL.iter_unpack(symbols[:whole]):
-                    text = strings[name : strings.find(b"\0", name)].decode(errors="replace")
-                    if section and info & 0xF == _FUNCTION and text.startswith(PREFIX):
-                        found.add(text.removeprefix(PREFIX))
-        return tuple(sorted(name for name in found if not name.startswith(_RESERVED)))
+        found: set[str] = set()
+        for table, strings in self._named_tables(_DYNSYM):
+            symbols = self._contents(table)
+            whole = len(symbols) // _SYMBOL.size * _SYMBOL.size
+            offsets = {
+                name
+                for name, info, _, section, _, _ in _SYMBOL.iter_unpack(symbols[:whole])
+                if section and info & 0xF == _FUNCTION and strings.startswith(PREFIX.encode(), name)
+            }
+            found.update(read_strings(strings, sorted(offsets), "function", self.name, "replace"))
+        names = (text.removeprefix(PREFIX) for text in found)
+        return tuple(sorted(name for name in names if not name.startswith(_RESERVED)))
 
     def versions(self, kind: int) -> tuple[str, ...]:
         """Return the names of the versions in sections of a kind (Linux Standard Base, symbol versioning)."""
-        found = set()
+        found: set[str] = set()
+        for table, strings in self._named_tables(kind):
+            found.update(
+                read_strings(strings, sorted(self._version_names(table)), "version", self.name, "replace")
+            )
+        return tuple(sorted(found))
+
+    def _named_tables(self, kind: int) -> Iterator[tuple[tuple[int, ...], bytes]]:
+        """Yield each section of a kind, with the strings that it names."""
+        left = _OVERLAP * len(self.data)
         for table in self.sections:
             if table[1] == kind and table[6] < len(self.sections):
                 strings = self._contents(self.sections[table[6]])
-                for name in self._named(table):
-                    found.add(strings[name : strings.find(b"\0", name)].decode(errors="replace"))
-        return tuple(sorted(found))
+                left -= table[5] + len(strings)
+                if left < 0:
+                    raise CorruptArtifactError(
+                        self.name, f"its sections of kind {kind:#x} overlap more than {_OVERLAP} times"
+                    )
+                yield table, strings
 
-    def _named(self, table: tuple[int, ...]) -> Iterator[int]:
-        """Yield where the names of versions lie; each offset leads on, so that it ends."""
+    def _version_names(self, table: tuple[int, ...]) -> set[int]:
+        """Return where the names of versions lie; each offset leads on, so that it ends."""
         entry, hanging = _VERSIONED[table[1]]
         place, end = table[4], table[4] + table[5]
+        most = table[5] // min(entry.size, hanging.size)
+        found, seen = set(), 0
         while place < end:
             *_, first, following = self._unpack(entry, place, "a version")
             aux = place + first
-            while aux < end:
+            while aux < end and seen <= most:
                 *_, name, further = self._unpack(hanging, aux, "a version")
-                yield name
-                aux = aux + further if further else end
-            place = place + following if following else end
+                found.add(name)
+                aux, seen = aux + further if further else end, seen + 1
+            place, seen = place + following if following else end, seen + 1
+            if seen > most:
+                raise CorruptArtifactError(self.name, f"its versions overlap: more than {most} of them")
+        return found
 
     def _unpack(self, layout: struct.Struct, offset: int, what: str) -> tuple[int, ...]:
         if offset + layout.size > len(self.data):
