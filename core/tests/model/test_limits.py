@@ -138,6 +138,24 @@ def test_a_field_that_stands_twice_is_found_in_one_pass() -> None:
     assert next(compared) < 20_000
 
 
+def test_workspaces_of_one_name_are_found_in_one_pass() -> None:
+    def refused(count: int) -> Callable[[], object]:
+        document = json.loads(workspaces(count).to_json())
+        for index, space in enumerate(document["workspaces"]):
+            space |= {"name": "w", "shape": [f"{index + 1}"]}
+        text = json.dumps(document)
+
+        def read() -> None:
+            with pytest.raises(ProgramError, match="two workspaces are called 'w'") as caught:
+                KernelProgram.from_json(text)
+            assert caught.value.field == "workspaces"
+
+        return read
+
+    small, large = (calls(refused(count)) for count in (100, 200))
+    assert large < 2.2 * small
+
+
 def tree(**fields: Any) -> str:
     return json.dumps({**json.loads(launches(1).to_json()), **fields})
 

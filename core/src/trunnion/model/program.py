@@ -25,7 +25,7 @@ from trunnion.model.struct import Struct, leaves, pieces
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
-from trunnion.model.workspace import Workspace
+from trunnion.model.workspace import Workspace, by_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,10 +82,7 @@ class KernelProgram:
                 if launch.code is not None and part(launch.code) < 0:
                     raise ProgramError("is not a part of this program's code", field="code")
         self._check_variables(params)
-        names: dict[str, Workspace] = {}
-        for workspace in self.workspaces:
-            if names.setdefault(workspace.name, workspace) != workspace:
-                raise ProgramError(f"two workspaces are called {shorten(workspace.name)}", field="launches")
+        by_name(self._used_workspaces(), "launches")
 
     def _check_variables(self, params: set[Param]) -> None:
         """Refuse variables that cannot be told apart, and what refers to something else than the program has."""
@@ -171,12 +168,11 @@ class KernelProgram:
     @property
     def workspaces(self) -> tuple[Workspace, ...]:
         """The workspaces that launches are given, in the order of their first use; equal ones are one."""
-        found: dict[Workspace, None] = {}
+        return tuple(by_name(self._used_workspaces(), "launches").values())
+
+    def _used_workspaces(self) -> Iterator[Workspace]:
         for launch in self.launches:
-            for memory in launch.memories():
-                if isinstance(memory, Workspace):
-                    found[memory] = None
-        return tuple(found)
+            yield from (memory for memory in launch.memories() if isinstance(memory, Workspace))
 
     def plan(self) -> LaunchPlan:
         """Return the launch plan: ordered host steps over slots.

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import shorten
+from trunnion.errors import ProgramError, shorten
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.fields import flag, place, text
 from trunnion.model.memory import exprs, power_of_two
 from trunnion.model.passed_memory import PassedMemory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trunnion.model.expr import Expr
 
-__all__ = ["Workspace"]
+__all__ = ["Workspace", "by_name"]
 
 _MAX_ALIGNMENT = 1 << 20
 
@@ -53,3 +55,19 @@ class Workspace(PassedMemory):
             self.check_shape()
             power_of_two(self.alignment, "alignment", _MAX_ALIGNMENT)
             flag(self.zeroed, "zeroed")
+
+
+def by_name(workspaces: Iterable[Workspace], field: str) -> dict[str, Workspace]:
+    """Return workspaces by their names, in their order; equal ones are one.
+
+    Raises
+    ------
+    ProgramError
+        If two that differ share a name. It is to be asked before they are the keys of anything: their hash is that of
+        the name, so that many of one name would take quadratic time.
+    """
+    found: dict[str, Workspace] = {}
+    for workspace in workspaces:
+        if found.setdefault(workspace.name, workspace) != workspace:
+            raise ProgramError(f"two workspaces are called {shorten(workspace.name)}", field=field)
+    return found

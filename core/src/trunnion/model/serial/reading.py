@@ -28,7 +28,7 @@ from trunnion.model.struct import MAX_STRUCT_DEPTH, Array, Struct
 from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
-from trunnion.model.workspace import Workspace
+from trunnion.model.workspace import Workspace, by_name
 from trunnion.plain import text as plain_text
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class _Loader:
         checks = [self._check(record) for record in root.records("checks")]
         signature = Signature(tuple(self.params), tuple(self.outputs), tuple(checks))
         self.workspaces = [self._workspace(record) for record in root.records("workspaces")]
+        by_name(self.workspaces, "workspaces")
         self.code = [_load_code(record) for record in root.records("code")]
         self.variables = [self._variable(record) for record in _some(root, "variables")]
         launches = tuple(self._launch(record) for record in root.records("launches"))
