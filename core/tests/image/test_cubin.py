@@ -19,7 +19,7 @@ from trunnion.image import (
     read_cubin,
     synthetic_cubin,
 )
-from trunnion.image.cubin import symbol_index
+from trunnion.image.cubin import NOTE, TOOLKIT, TOOLKIT_NOTE, symbol_index
 from trunnion.image.elf import EHDR, SHDR, SYM, read_elf
 from trunnion.image.nvinfo import Key
 
@@ -206,6 +206,27 @@ def test_the_architecture_of_old_and_new_files(abi: int, flags: int, options: st
     image[8] = abi
     struct.pack_into("<I", image, 48, flags)
     assert read_cubin(bytes(image)).arch == arch
+
+
+@pytest.mark.parametrize("options", ["-arch sm_90b ", "-arch sm_9\u0660 "])
+def test_an_option_that_names_no_architecture_is_passed_over(options: str) -> None:
+    image = IMAGE.replace(b"-arch sm_90a ", options.encode())
+    assert read_cubin(image).arch == "sm_90"
+
+
+def test_an_option_of_many_digits_is_passed_over() -> None:
+    (note, header), at = section(TOOLKIT_NOTE), len(IMAGE)
+    start = IMAGE[note : note + NOTE.size] + TOOLKIT.pack(*[0] * 6)
+    image = bytearray(IMAGE + start + b"-arch sm_" + b"9" * 6000 + b"\0")
+    struct.pack_into("<QQ", image, header + 24, at, len(image) - at)
+    assert read_cubin(bytes(image)).arch == "sm_90"
+
+
+def test_flags_of_no_architecture_are_refused() -> None:
+    image = bytearray(IMAGE)
+    struct.pack_into("<I", image, 48, 0x6000904)
+    with pytest.raises(CorruptArtifactError, match="architecture 9, where 10 is the least"):
+        read_cubin(bytes(image))
 
 
 def test_a_declared_kernel_and_a_device_function_are_no_kernels() -> None:

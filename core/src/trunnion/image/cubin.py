@@ -62,6 +62,8 @@ GLOBALS: Final = (".nv.global", ".nv.global.init")
 _LEGACY_ABI: Final = 7  # what CUDA 12 writes up to sm_90: the architecture is in the low byte of e_flags
 _LEGACY_ACCELERATED: Final = 0x800
 _ACCELERATED: Final = 0x8
+_LEAST_ARCH: Final = 10
+_RECORDED: Final = re.compile(r"(?:^|\s)-arch[ =](sm_([0-9]{2,3})[af]?)(?=\s|$)", re.ASCII)
 _FUNCTION_FIGURE: Final = struct.Struct("<II")
 _FIGURES: Final = MappingProxyType({Key.REGCOUNT: "a register count", Key.MIN_STACK_SIZE: "a stack size"})
 _OVERLAP: Final = 4
@@ -451,9 +453,13 @@ def _read_arch(elf: Elf) -> str:
     """Return ``sm_<number>`` from the file's flags, with the letter that its tool recorded."""
     legacy = elf.abi_version <= _LEGACY_ABI
     number = _arch_number(elf)
+    if number < _LEAST_ARCH:
+        raise CorruptArtifactError(
+            "cubin", f"its flags are of architecture {number}, where {_LEAST_ARCH} is the least"
+        )
     accelerated = bool(elf.flags & (_LEGACY_ACCELERATED if legacy else _ACCELERATED))
     # ptxas 12.8 sets the flag and ptxas 13.0 does not (tried), so the recorded options come first.
-    recorded = re.search(r"(?:^|\s)-arch[ =](sm_(\d+)[a-z]?)(?=\s|$)", _toolkit_options(elf))
+    recorded = _RECORDED.search(_toolkit_options(elf))
     if recorded is not None and int(recorded[2]) == number:
         return recorded[1]
     return f"sm_{number}{'a' if accelerated else ''}"
