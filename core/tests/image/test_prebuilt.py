@@ -22,6 +22,7 @@ from trunnion.sim.trace import Launched
 
 NAMES = ("kernel_cutlass_gemm_Tensor_0", "kernel_cutlass_gemm_1_Tensor_0", "reduce")
 CUBIN = synthetic_cubin([SyntheticKernel(name=name) for name in NAMES], "sm_90a")
+FAMILY = synthetic_cubin([SyntheticKernel(name="k")], "sm_100f")
 PLAIN = synthetic_cubin([SyntheticKernel(name="k")], "sm_80")
 
 
@@ -233,6 +234,10 @@ def test_a_name_that_is_not_exact_is_refused_with_what_there_is():
         (PLAIN, "k", "sm_90", False),
         (PLAIN, "k", "compute_80", False),
         (PLAIN, "k", "cpu", False),
+        (FAMILY, "k", "sm_100f", True),
+        (FAMILY, "k", "sm_103", True),
+        (FAMILY, "k", "sm_103a", True),
+        (FAMILY, "k", "sm_120", False),
     ],
 )
 def test_it_has_to_run_on_the_target(cubin, kernel, target, runs):

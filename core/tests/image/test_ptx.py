@@ -103,6 +103,8 @@ def test_bytes_with_nuls_at_their_end() -> None:
         (HEAD + ".entry k(.param .align 3 .b8 a[4]) { }", "aligned to 3"),
         (HEAD + ".entry k(.param .align x .b8 a[4]) { }", "expected a number"),
         (HEAD + ".entry k(.param .u32 a; .param .u32 b) { }", "list of parameters"),
+        (".version 9.0 .target compute_90", "expected one such as sm_90a"),
+        (".version 9.0 .target sm_9", "expected one such as sm_90a"),
         (HEAD + ".entry k() .maxntid 1,2,3,4 { }", "4 dimensions"),
         (HEAD + ".entry k() .maxntid 0 { }", "where 1 is the least"),
         (HEAD + ".entry k() .reqntid 32, 0x0 { }", "where 1 is the least"),

@@ -128,7 +128,8 @@ def test_a_cubin_is_taken_as_it_is() -> None:
         ("sm_90a", "sm_90", False),
         ("sm_90", "sm_90a", True),
         ("sm_100f", "sm_103a", True),
-        ("sm_100f", "sm_103", False),
+        ("sm_100f", "sm_103", True),
+        ("sm_103f", "sm_100a", False),
         ("sm_100a", "sm_103a", False),
     ],
 )
@@ -149,6 +150,7 @@ def test_which_cubin_runs_where(arch: str, target: str, runs: bool) -> None:
         ("compute_90a", "sm_90", False),
         ("compute_90a", "sm_100a", False),
         ("compute_100f", "sm_103a", True),
+        ("compute_100f", "sm_103", True),
         ("compute_100f", "compute_103f", True),
     ],
 )

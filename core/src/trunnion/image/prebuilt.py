@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +14,7 @@ from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
 from trunnion.image.lookup import find_kernel
+from trunnion.image.target import runs_for
 from trunnion.image.variables import image_variables
 from trunnion.messages import type_name
 from trunnion.model.code import DeviceCode
@@ -36,8 +36,6 @@ __all__ = ["METADATA_SUFFIX", "PrebuiltCompiler", "PrebuiltImage"]
 
 METADATA_SUFFIX: Final = ".json"
 """Behind the whole file name of an image: the file that describes it."""
-
-_ARCH = re.compile(r"sm_([0-9]+)([a-z]?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +197,7 @@ class PrebuiltCompiler(DeviceCompiler):
         """
         image = _only_image(request)
         arch = image.info.arch
-        if not _runs_on(arch, request.target.arch):
+        if not runs_for(arch, request.target.arch):
             raise ProgramError(
                 f"got a cubin for {shorten(arch)}, which does not run on {shorten(str(request.target))}",
                 field="code",
@@ -249,17 +247,6 @@ def _exact_kernel(info: CubinInfo, name: str, index: int) -> ImageKernel:
             field=f"kernels[{index}].name",
         )
     return ImageKernel(name, found.name, found.parameters)
-
-
-def _runs_on(arch: str, target: str) -> bool:
-    """Whether a cubin runs: on its own architecture, and without a letter on later ones of the same major number."""
-    if arch == target:
-        return True
-    made, wanted = _ARCH.fullmatch(arch), _ARCH.fullmatch(target)
-    if made is None or wanted is None or made[2]:
-        return False
-    mine, theirs = int(made[1]), int(wanted[1])
-    return mine // 10 == theirs // 10 and mine <= theirs
 
 
 def _read_names(path: Path, data: bytes) -> dict[str, str]:

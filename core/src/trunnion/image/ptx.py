@@ -180,12 +180,8 @@ class _Reader:
         while self._peek() == ",":  # options such as debug
             self._next()
             self._next()
-        try:
-            arch_number(target)
-        except ProgramError as error:
-            raise CorruptArtifactError(
-                _WHAT, f"is for target {shorten(target)}, expected one such as sm_90a"
-            ) from error
+        if not _is_target(target):
+            raise CorruptArtifactError(_WHAT, f"is for target {shorten(target)}, expected one such as sm_90a")
         if self._peek() == ".address_size":
             self._next()
             size = self._next()
@@ -404,6 +400,15 @@ class _Variable:
         nbytes = declared_bytes(self.name, width * lanes, self.extents) if known else None
         constant, managed = self.space == ".const", ".managed" in self.kind
         return VariableInfo(name=self.name, nbytes=nbytes, constant=constant, managed=managed)
+
+
+def _is_target(arch: str) -> bool:
+    """Whether a text can be for an architecture: it names a real one, though it is assembled for later ones too."""
+    try:
+        arch_number(arch)
+    except ProgramError:
+        return False
+    return arch.startswith("sm_")
 
 
 def _split_type(tokens: list[str]) -> tuple[list[str], list[str]]:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 
-from trunnion.errors import CorruptArtifactError
+from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
 
 __all__ = [
+    "assembles_for",
     "assembling_capabilities",
     "can_assemble",
     "can_run",
     "image_target",
     "real_number",
     "running_capabilities",
+    "runs_for",
     "virtual_arch",
 ]
 
 _ELF = b"\x7fELF"
 _ANY = 9999
+_REAL = re.compile(r"sm_([0-9]{2,4})([af]?)")
 
 
 def image_target(image: bytes) -> str:
@@ -55,7 +58,7 @@ def real_number(arch: str) -> int | None:
     arch
         A target's architecture, such as a virtual one, whose code runs on all later devices too.
     """
-    found = re.fullmatch(r"sm_(\d{2,})[af]?", arch, re.ASCII)
+    found = _REAL.fullmatch(arch)
     return int(found[1]) if found else None
 
 
@@ -69,6 +72,11 @@ def can_run(arch: str, capability: tuple[int, int]) -> bool:
         on, with an ``a`` on exactly its own version (CUDA C++ Programming Guide, binary compatibility).
     capability
         The device's compute capability.
+
+    Raises
+    ------
+    ProgramError
+        If that is no real architecture; so do the functions below.
     """
     least, most = running_capabilities(arch)
     return least <= capability <= most
@@ -113,7 +121,42 @@ def assembling_capabilities(target: str) -> tuple[tuple[int, int], tuple[int, in
     return running_capabilities(target) if suffix else (version, (_ANY, _ANY))
 
 
+def runs_for(arch: str, target: str) -> bool:
+    """Whether a cubin runs on every device that runs what is compiled for a target.
+
+    Parameters
+    ----------
+    arch
+        The cubin's architecture.
+    target
+        The architecture of the target; on the devices of a virtual one, all later ones, no cubin runs.
+    """
+    return real_number(target) is not None and _covers(running_capabilities(arch), target)
+
+
+def assembles_for(source: str, target: str) -> bool:
+    """Whether PTX can be assembled for every device that runs what is compiled for a target.
+
+    Parameters
+    ----------
+    source
+        The PTX's target.
+    target
+        The architecture of the target, real or virtual: ``"compute_90a"``.
+    """
+    return _covers(assembling_capabilities(source), target)
+
+
+def _covers(devices: tuple[tuple[int, int], tuple[int, int]], target: str) -> bool:
+    real = target.replace("compute_", "sm_", 1)
+    if real_number(real) is None:
+        return False
+    least, most = running_capabilities(target) if real == target else assembling_capabilities(real)
+    return devices[0] <= least and most <= devices[1]
+
+
 def _version(arch: str) -> tuple[tuple[int, int], str]:
-    digits = arch.removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
-    suffix = arch.removeprefix("sm_")[len(digits) :]
-    return (int(digits[:-1]), int(digits[-1])), suffix
+    found = _REAL.fullmatch(arch)
+    if found is None:
+        raise ProgramError(f"got {shorten(arch)}, expected an architecture such as 'sm_90a'", field="arch")
+    return divmod(int(found[1]), 10), found[2]

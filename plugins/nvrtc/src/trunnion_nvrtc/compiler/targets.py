@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.contract.spec import target_words
 from trunnion.errors import ProgramError
+from trunnion.image.target import assembles_for, runs_for
 from trunnion.messages import shorten
 
 if TYPE_CHECKING:
@@ -67,28 +68,11 @@ class Architecture:
 
     def runs_ptx(self, target: str) -> bool:
         """Whether PTX for ``target`` can be compiled for this architecture."""
-        other = Architecture.parse(target)
-        if other is None:
-            return False
-        return self._has(other, later=other.number <= self.number)
+        return assembles_for(target, str(self))
 
     def runs_cubin(self, arch: str) -> bool:
         """Whether a cubin for ``arch`` runs on this architecture: within one major number, and not backwards."""
-        other = Architecture.parse(arch)
-        if other is None:
-            return False
-        major = other.number // 10 == self.number // 10
-        return self._has(other, later=major and other.number <= self.number)
-
-    def _has(self, other: Architecture, *, later: bool) -> bool:
-        match other.variant:
-            case "a":
-                return (other.number, other.variant) == (self.number, self.variant)
-            case "f":
-                family = other.number // 10 == self.number // 10 and bool(self.variant)
-                return family and other.number <= self.number
-            case _:
-                return later
+        return runs_for(arch, str(self))
 
 
 def check_supported(arch: Architecture, supported: Sequence[int]) -> None:
