@@ -186,11 +186,34 @@ def test_static_shared_memory_is_counted_where_it_is_used() -> None:
         (".align 0x10 .b8 q[0x100]", 256),
         (".b8 q[0b101]; .shared .b8 r[017U]", 5 + 15),
         (".f32 s[100], t[50], u", 604),
+        (".b8 q [ 3 ] [ 2 ]", 6),
     ],
 )
 def test_the_room_of_a_shared_variable_follows_from_its_declaration(declaration: str, nbytes: int) -> None:
     info = read_ptx(f"{HEAD}.entry k() {{ .shared {declaration}; ret; }}")
     assert info.kernels[0].static_smem_bytes == nbytes
+
+
+def test_variables_of_one_name_in_blocks_beside_one_another_have_room_each() -> None:
+    text = "{ .shared .align 4 .b8 a[64]; } { .shared .align 4 .b8 a[128]; } { .shared .b8 a[8]; }"
+    (kernel,) = read_ptx(f"{HEAD}.entry k() {{ {text} }}").kernels
+    assert kernel.static_smem_bytes == 64 + 128 + 8  # as ptxas of CUDA 13.0 counts
+
+
+def test_attributes_with_parentheses_of_their_own() -> None:
+    info = read_ptx(
+        HEAD
+        + """.func .attribute(.unified(1,2)) f () { .shared .b8 own[64]; ret; }
+.func .attribute(.unified(3,4)) (.param .b32 r) g () { .shared .b8 own[32]; ret; }
+.global .attribute(.managed, .unified(5,6)) .align 4 .b32 u[3], v;
+.entry k() { call f; call (r), g; }
+"""
+    )
+    assert info.kernels[0].static_smem_bytes == 64 + 32
+    assert [(one.name, one.nbytes, one.managed) for one in info.variables] == [
+        ("u", 12, True),
+        ("v", 4, True),
+    ]
 
 
 FUNCTIONS = """.shared .b8 all[3];
@@ -297,8 +320,13 @@ def test_a_variable_larger_than_any_memory_is_refused(space: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [".a" * 400_000, "".join(f".entry k{index}{{}}\n" for index in range(20_000))],
-    ids=["types", "kernels"],
+    [
+        ".a" * 400_000,
+        "".join(f".entry k{index}{{}}\n" for index in range(20_000)),
+        f".entry k() {{ .shared .b8 q[{' ' * 400_000}; }}",
+        f".entry k() {{ .shared .b8 q{'[ ' * 200_000}; }}",
+    ],
+    ids=["types", "kernels", "room in brackets", "brackets"],
 )
 def test_a_long_text_costs_as_much_as_it_is_long(text: str) -> None:
     started = time.thread_time()

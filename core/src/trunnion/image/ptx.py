@@ -271,6 +271,9 @@ class _Reader:
         return size * count, alignment or size
 
     def _function(self, *, visible: bool) -> list[str]:
+        if self._peek() == ".attribute":
+            self._next()
+            self._skip_parentheses()
         if self._peek() == "(":
             self._skip_parentheses()  # the result
         name = self._next()
@@ -297,7 +300,7 @@ class _Reader:
         found = [_Variable(one[0], space, kind, " ".join(one[1:])) for one in (first, *others) if one]
         for one in found if not external else ():
             if space == ".shared":
-                self._shared |= shared_variables(one.text)
+                self._shared.update(shared_variables(one.text))
             else:
                 self._variables.append(one.info)
         return [one.name for one in found]
@@ -372,8 +375,11 @@ class _Reader:
         return self._rest[start : self._at]
 
     def _skip_parentheses(self) -> None:
-        while self._next() != ")":
-            pass
+        depth = 1
+        self._next()
+        while depth:
+            token = self._next()
+            depth += (token == "(") - (token == ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,11 +419,13 @@ def _is_target(arch: str) -> bool:
 
 def _split_type(tokens: list[str]) -> tuple[list[str], list[str]]:
     """Return what stands before the name of the first of some variables, and the rest."""
-    end = 0
-    while end < len(tokens) and tokens[end].startswith("."):
-        taken = {".align": 1, ".attribute": 3}.get(tokens[end], 0)
-        end += 1 + taken
-    return tokens[:end], tokens[end:]
+    depth = 0
+    for end, token in enumerate(tokens):
+        depth += (token == "(") - (token == ")")
+        inside = depth or token == ")" or token.startswith(".") or tokens[max(end - 1, 0)] == ".align"
+        if not inside:
+            return tokens[:end], tokens[end:]
+    return tokens, []
 
 
 def _kernel(

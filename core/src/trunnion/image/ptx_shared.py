@@ -31,7 +31,8 @@ SIZES: Final = {
 
 _NAME: Final = r"[A-Za-z_$%][A-Za-z0-9_$]*"
 _COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
-_DECLARED: Final = rf"{_NAME}\s*(?:\[\s*\w*\s*\]\s*)*"
+_EXTENTS: Final = r"(?:\[\s*(?:\w+\s*)?\]\s*)*"
+_DECLARED: Final = rf"{_NAME}\s*{_EXTENTS}"
 _SHARED: Final = re.compile(
     r"(\.extern\s+)?\.shared\s+(?:\.align\s+(\w+)\s+)?(?:\.v([248])\s*)?"
     rf"\.({'|'.join(SIZES)})\s+({_DECLARED}(?:,\s*{_DECLARED})*)",
@@ -89,8 +90,11 @@ def _number(text: str, where: str) -> int:
     return number
 
 
-def shared_variables(text: str) -> dict[str, tuple[int, int]]:
-    """Return the size and the alignment in bytes of each shared variable that has a size, by its name.
+def shared_variables(text: str) -> tuple[tuple[str, tuple[int, int]], ...]:
+    """Return of each shared variable that has a size its name, and its size and alignment in bytes.
+
+    Blocks beside one another may each have a variable of one name. Each has room of its own, though only one is in use
+    at a time (tried: ptxas of CUDA 13.0).
 
     Parameters
     ----------
@@ -102,10 +106,10 @@ def shared_variables(text: str) -> dict[str, tuple[int, int]]:
     CorruptArtifactError
         If one is larger than any address reaches, or aligned to no power of two.
     """
-    found = {}
+    found = []
     for external, alignment, lanes, kind, declared in _SHARED.findall(_COMMENT.sub(" ", text)):
         width = SIZES[kind] * int(lanes or 1)
-        for name, extents in re.findall(rf"({_NAME})\s*((?:\[\s*\w*\s*\]\s*)*)", declared):
+        for name, extents in re.findall(rf"({_NAME})\s*({_EXTENTS})", declared):
             if external or re.search(r"\[\s*\]", extents):
                 continue
             aligned = _number(alignment or "1", f"the alignment of variable {shorten(name)}")
@@ -114,8 +118,8 @@ def shared_variables(text: str) -> dict[str, tuple[int, int]]:
                     "PTX",
                     f"variable {shorten(name)} is aligned to {shorten(alignment)}, expected a power of two",
                 )
-            found[name] = declared_bytes(name, width, extents), max(width, aligned)
-    return found
+            found.append((name, (declared_bytes(name, width, extents), max(width, aligned))))
+    return tuple(found)
 
 
 def block_bytes(
@@ -140,9 +144,9 @@ def block_bytes(
         If it cannot be said in time of the text's length.
     """
     words = {name: set(re.findall(_NAME, _COMMENT.sub(" ", body))) for name, body in bodies.items()}
-    rooms = {
+    rooms: dict[str, dict[tuple[str, str | int], tuple[int, int]]] = {
         name: {
-            **{(name, one): room for one, room in shared_variables(bodies[name]).items()},
+            **{(name, index): room for index, (_, room) in enumerate(shared_variables(bodies[name]))},
             **{("", one): outside[one] for one in named & outside.keys()},
         }
         for name, named in words.items()
