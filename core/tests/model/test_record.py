@@ -72,6 +72,31 @@ def test_true_is_no_integer_and_one_no_truth() -> None:
         Record({"b": 1}, "root").boolean("b")
 
 
+@pytest.mark.parametrize(
+    ("pair", "value"),
+    [
+        ([0, 1], 1j),
+        ([1.5, -2], 1.5 - 2j),
+        (["inf", 3], complex("inf+3j")),
+        ([0.5, "-inf"], complex("0.5-infj")),
+    ],
+)
+def test_a_pair_of_any_numbers_is_a_complex_one(pair: list[object], value: complex) -> None:
+    assert Record({"n": pair}, "root").number("n") == value
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [[True, 1], [1, False], [1], [1, 2, 3], [1, None], [1, [1, 2]], [1, "x"], [10**400, 0], [0.5, -(10**400)],
+     float("nan"), float("inf"), [0.5, float("-inf")], "Infinity"],
+    ids=lambda junk: str(junk)[:20],
+)  # fmt: skip
+def test_what_is_no_number_is_refused_by_its_path(junk: object) -> None:
+    with pytest.raises(ProgramError) as caught:
+        Record({"n": junk}, "root").number("n")
+    assert caught.value.field == "root.n"
+
+
 def test_what_is_left_over_is_named() -> None:
     record = Record({"a": 1, "zebra\n": 2}, "root")
     record.integer("a")

@@ -230,6 +230,14 @@ def test_no_number_but_an_integer(program: KernelProgram, constant: str) -> None
         KernelProgram.from_json(text.replace('"alignment": 16', f'"alignment": {constant}', 1))
 
 
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999", "[0.5, NaN]"])
+def test_no_number_but_json_s(tree: dict[str, Any], constant: str) -> None:
+    text = json.dumps(changed(tree, ("outputs", 0, "fill"), "here")).replace('"here"', constant)
+    with pytest.raises(ProgramError, match="expected a finite number") as caught:
+        KernelProgram.from_json(text)
+    assert caught.value.field.endswith("outputs[0].fill")
+
+
 @pytest.mark.parametrize("version", ["trunnion.program/3", "trunnion.program", "", "x" * 10_000])
 def test_another_schema_is_refused(tree: dict[str, Any], version: str) -> None:
     with pytest.raises(ProgramError, match=SCHEMA):

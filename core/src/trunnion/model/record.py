@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 from trunnion.errors import ProgramError
@@ -72,12 +73,20 @@ class Record:
 
     def _number(self, value: Any, name: str) -> Any:
         match value:
+            case float() if not math.isfinite(value):  # no JSON, but Python reads NaN, Infinity and 1e999
+                raise ProgramError(
+                    f"got {value}, expected a finite number, or the text 'nan', 'inf' or '-inf'",
+                    field=f"{self.path}.{name}",
+                )
             case None | bool() | int() | float():
                 return value
             case "nan" | "inf" | "-inf":
                 return float(value)
-            case [float() | str() as real, float() | str() as imag]:
-                return complex(self._number(real, name), self._number(imag, name))
+            case [real, imag] if is_exactly(real, int, float, str) and is_exactly(imag, int, float, str):
+                try:
+                    return complex(self._number(real, name), self._number(imag, name))
+                except OverflowError:
+                    pass
         raise ProgramError("expected a number", field=f"{self.path}.{name}")
 
     def plain(self, name: str) -> Any:
