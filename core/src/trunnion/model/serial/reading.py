@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load_program"]
 
+_AXES = 3
+
 
 def load_program(text: str) -> KernelProgram:
     """Read what `trunnion.model.serial.dump_program` wrote.
@@ -236,8 +238,8 @@ class _Loader:
         fields: dict[str, Any] = {
             "kernel": record.text("kernel"),
             "args": tuple(self._argument(argument) for argument in record.records("args")),
-            "grid": self._exprs(record, "grid"),
-            "block": self._exprs(record, "block"),
+            "grid": _three(record, "grid", self._exprs(record, "grid")),
+            "block": _three(record, "block", self._exprs(record, "block")),
             "dynamic_smem_bytes": self._expr(record, "dynamic_smem_bytes"),
             "when": self._one(record, "when"),
             "window": None if record.null("window") else self._window(record.record("window")),
@@ -245,6 +247,9 @@ class _Loader:
         }
         for row in LAUNCH_ATTRIBUTES:
             fields[row.field] = self._attribute(record, row.field)
+        for name in ("cluster", "preferred_cluster"):
+            if fields[name] is not None:
+                _three(record, name, fields[name])
         record.done()
         with place(record.path):
             return KernelLaunch(**fields)
@@ -397,6 +402,14 @@ def _at(table: list[Any], record: Record, name: str) -> Any:
     if not 0 <= index < len(table):
         raise ProgramError(f"got {name} {index}, expected 0 to {len(table) - 1}", field=record.path)
     return table[index]
+
+
+def _three(record: Record, name: str, extents: Any) -> Any:
+    """Return extents, which a document has for all axes, though a builder takes fewer."""
+    if type(extents) is not tuple or len(extents) != _AXES:
+        got = f"{len(extents)} members" if type(extents) is tuple else "no list"
+        raise ProgramError(f"got {got}, expected {_AXES}, for x, y and z", field=f"{record.path}.{name}")
+    return extents
 
 
 def _load_constant(record: Record) -> Constant:
