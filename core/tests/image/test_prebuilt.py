@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from dataclasses import replace
@@ -62,6 +63,11 @@ def test_its_kernels_are_found_by_name_and_by_pattern(file):
     assert image.names == {}
 
 
+def test_a_digest_may_be_in_capitals(file):
+    described(file, schema=1, kernels={"sum": "reduce"}, sha256=sha256(CUBIN).hexdigest().upper())
+    assert PrebuiltImage.from_file(file).names == {"sum": "reduce"}
+
+
 def test_what_lies_beside_it_gives_its_kernels_names(file):
     described(file, schema=1, kernels={"main": "gemm", "sum": "reduce"}, sha256=sha256(CUBIN).hexdigest())
     image = PrebuiltImage.from_file(file)
@@ -86,6 +92,7 @@ def test_a_pattern_that_says_not_which_kernel_is_refused_when_the_image_is_read(
         ({"schema": 2}, "schema 1"),
         ({"schema": 1, "kernel": {}}, "not 'kernel'"),
         ({"schema": 1, "sha256": "0"}, "describes another image"),
+        ({"schema": 1, "sha256": None}, "'sha256' has to be text"),
         ({"schema": 1, "kernels": ["gemm"]}, "both text"),
         ({"schema": 1, "kernels": {"gemm": 1}}, "both text"),
     ],
@@ -164,7 +171,8 @@ def test_it_is_a_value():
     assert one == two
     assert hash(one) == hash(two)
     assert one != PrebuiltImage(CUBIN)
-    assert pickle.loads(pickle.dumps(one.info)) == one.info  # noqa: S301 - its own
+    for again in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one)):  # noqa: S301 - its own
+        assert (again, again.info, again.names) == (one, one.info, one.names)
 
 
 # As a device compiler's part ------------------------------------------------------------------------------------------

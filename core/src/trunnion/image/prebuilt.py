@@ -25,7 +25,7 @@ from trunnion.model.module_variable import ModuleVariable
 from trunnion.plain import ForeignError, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     from trunnion.contract.compiler import CompileRequest
@@ -77,6 +77,9 @@ class PrebuiltImage:
 
     def __hash__(self) -> int:
         return hash((self.data, tuple(self.names.items()), self.file))
+
+    def __reduce__(self) -> tuple[Callable[..., PrebuiltImage], tuple[object, ...]]:
+        return PrebuiltImage, (self.data, dict(self.names), self.file)
 
     @classmethod
     def from_file(
@@ -269,7 +272,10 @@ def _read_names(path: Path, data: bytes) -> dict[str, str]:
             what, f"has to be an object of schema 1 with 'sha256' and 'kernels'{_listed(unknown)}"
         )
     digest = sha256(data).hexdigest()
-    if fields.get("sha256", digest) != digest:
+    said = fields.get("sha256", digest)
+    if not isinstance(said, str):
+        raise CorruptArtifactError(what, "'sha256' has to be text, the SHA-256 of the image in hex")
+    if said.lower() != digest:  # some tools write hex in capitals
         raise CorruptArtifactError(what, f"describes another image; the SHA-256 of this one is {digest}")
     kernels = fields.get("kernels", {})
     if not isinstance(kernels, dict) or not all(isinstance(one, str) for one in kernels.values()):
