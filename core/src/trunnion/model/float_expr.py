@@ -88,10 +88,12 @@ class FloatExpr(NonInteger):
     def __rpow__(self, other: object) -> NoReturn:
         self.__pow__(other)
 
-    def _refuse(self, other: object) -> NoReturn:  # noqa: ARG002 - the other operand is not at fault
+    def _refuse(self, other: object = None) -> NoReturn:  # noqa: ARG002 - the other operand is not at fault
         raise integer_error(self)
 
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _refuse
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
 
     def __bool__(self) -> NoReturn:
         raise ExprError("an expression has no truth value before a call")
