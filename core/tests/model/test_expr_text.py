@@ -317,3 +317,9 @@ def test_what_a_message_shows_is_the_beginning_of_the_text(expr: Expr) -> None:
 def test_the_caller_decides_which_symbols_there_are() -> None:
     n = Symbol("n", max=4)
     assert parse_expr("n", {"n": n}.__getitem__) is n
+
+
+@pytest.mark.parametrize("text", ["{}", "-{}", "n + {}", 'occupancy("k", {}, 0)'])
+def test_a_long_number_is_named_as_it_was_written(text: str) -> None:
+    with pytest.raises(ExprError, match="got '1234567890123456789012345', which does not fit 64 signed bits"):
+        parse_expr(text.format("1234567890123456789012345"), lambda _: Symbol("n"))

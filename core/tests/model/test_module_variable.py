@@ -227,6 +227,7 @@ def test_a_part_that_the_program_has_not_is_refused() -> None:
         ({"strides": (1,)}, "got a tensor with strides, expected a contiguous one"),
         ({"nullable": True}, "got a tensor that may be None"),
         ({"shape": (3,)}, r"got 3 elements, expected 4 elements in 't', as variable 'v' has"),
+        ({"shape": ()}, "got the one element of a tensor without dimensions, expected 4 elements in 't'"),
     ],
 )
 def test_a_tensor_that_cannot_fit_is_refused_when_it_is_written(fields: dict[str, Any], problem: str) -> None:

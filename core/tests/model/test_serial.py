@@ -294,6 +294,14 @@ def test_the_wrong_field_is_named(
     assert caught.value.field.removeprefix("program.").startswith(field), caught.value
 
 
+def test_a_place_in_a_table_without_members_is_told_so() -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    p.launch("k", (), 1, 32)
+    document = json.loads(p.build().to_json())
+    with pytest.raises(ProgramError, match="got workspace 0, where the program has none"):
+        load(changed(document, ("launches", 0, "args"), [{"workspace": 0}]))
+
+
 def test_a_symbol_that_stands_nowhere_is_refused(tree: dict[str, Any]) -> None:
     """It would be lost: the program has none of its symbols but those of its signature."""
     idle = {**tree["symbols"][0], "name": "idle"}

@@ -34,9 +34,10 @@ __all__ = ["brief_expr", "format_expr", "parse_expr"]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(
-    r'\s*(?P<token>[0-9]{1,20}|device\.[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*|"(?:[^"\\]|\\.)*"|//|<<|>>|[-+*%&^|(),])',
+    r'\s*(?P<token>[0-9]+|device\.[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*|"(?:[^"\\]|\\.)*"|//|<<|>>|[-+*%&^|(),])',
     re.DOTALL,
 )
+_MOST_DIGITS = 20
 _CALLS = {op.value: op for op in Op if not op.is_infix}
 _RESERVED = frozenset({*_CALLS, "select", "cast"})
 _BINDING = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "//": 6, "%": 6}
@@ -161,10 +162,10 @@ class _Parser(PrecedenceParser[Expr]):
 
     def _value(self, token: str) -> Expr:
         if token.isdecimal():
-            return Const(int(token))
+            return Const(self._integer(token))
         if token == "-":
             # The sign belongs to the number: 2**63 alone would not fit.
-            return Const(-int(self.next())) if self.peek().isdecimal() else -self.operand()
+            return Const(-self._integer(self.next())) if self.peek().isdecimal() else -self.operand()
         if token == "(":
             inner = self.expression()
             self.expect(")")
@@ -174,6 +175,11 @@ class _Parser(PrecedenceParser[Expr]):
         if _WORD.fullmatch(token.removeprefix(_DEVICE)):
             return self._named(token)
         raise ExprError(f"got {shown(token)}, expected a value in {shorten(self.text)}")
+
+    def _integer(self, digits: str) -> int:
+        if len(digits) > _MOST_DIGITS:  # so many that Python itself may refuse to read them
+            raise ExprError(f"got {shown(digits)}, which does not fit 64 signed bits")
+        return int(digits)
 
     def _named(self, token: str) -> Expr:
         """Return a symbol, a call of a function, or a fact of the device."""
@@ -210,7 +216,7 @@ class _Parser(PrecedenceParser[Expr]):
             number = self.next()
             if not number.isdecimal():
                 raise ExprError(f"got {shown(number)}, expected a number in {shorten(self.text)}")
-            numbers.append(int(number))
+            numbers.append(self._integer(number))
         self.expect(")")
         return Occupancy(unquoted(kernel), *numbers)
 

@@ -174,7 +174,8 @@ class CopyToVariable:
 
     @property
     def _elements(self) -> str:
-        return " x ".join(str(one.value) for one in self.tensor.shape if isinstance(one, Const)) + " elements"
+        extents = " x ".join(str(one.value) for one in self.tensor.shape if isinstance(one, Const))
+        return f"{extents} elements" if extents else "the one element of a tensor without dimensions"
 
     @property
     def fits(self) -> Expr:

@@ -400,7 +400,8 @@ def _at(table: list[Any], record: Record, name: str) -> Any:
     """Return the member of a table that a field names by its place."""
     index = record.integer(name)
     if not 0 <= index < len(table):
-        raise ProgramError(f"got {name} {index}, expected 0 to {len(table) - 1}", field=record.path)
+        allowed = f"expected 0 to {len(table) - 1}" if table else "where the program has none"
+        raise ProgramError(f"got {name} {index}, {allowed}", field=record.path)
     return table[index]
 
 
