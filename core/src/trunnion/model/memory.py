@@ -104,6 +104,11 @@ class Memory(OutsideExpr):
         least, last = self.reach()
         return select(least, last + 1, 0)
 
+    def span_bytes(self) -> Expr:
+        """Return bytes from the first element to the last one's end; 0 if there are none."""
+        least, last = self.reach()
+        return select(least, (last + 1) * self.dtype.itemsize, 0)
+
     def check_shape(self) -> None:
         """Refuse a shape that no call can have.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trunnion.errors import shorten
+from trunnion.model.expr import Const
 from trunnion.model.fields import instance, place
 from trunnion.model.memory import Memory
 
@@ -37,6 +39,13 @@ class TensorView:
     def __post_init__(self) -> None:
         with place("view"):
             instance(self.memory, Memory, "memory")
+            with place(f"{shorten(self.memory.name)}.shape"):
+                _ = self.extents  # of a deep expression a cast may be too deep
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """The extents as they are passed; those that are no constants are casts, which check their range."""
+        return tuple(one if isinstance(one, Const) else one.cast("int32") for one in self.memory.shape)
 
     @property
     def expressions(self) -> tuple[Expr, ...]:

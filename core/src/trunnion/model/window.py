@@ -85,6 +85,10 @@ class AccessPolicyWindow:
                 if expr.bounds.high < 0:
                     raise ProgramError("is negative in every call")
                 object.__setattr__(self, name, expr)
+        with place("element_offset"):
+            _ = self.offset_bytes
+        with place("memory"):
+            self.memory.span_bytes()  # which limits it, and of deep extents may be too deep
         for name in ("hit_property", "miss_property"):
             object.__setattr__(self, name, member(AccessProperty, getattr(self, name), name))
         if self.miss_property is AccessProperty.PERSISTING:
@@ -93,3 +97,8 @@ class AccessPolicyWindow:
         if policy not in tuple(WindowPolicy):
             raise ProgramError(f"got {describe(self.policy)}, {one_of(policy, WindowPolicy)}", field="policy")
         object.__setattr__(self, "policy", WindowPolicy(policy))
+
+    @property
+    def offset_bytes(self) -> Expr:
+        """Bytes between the memory's first element and the range's."""
+        return self.element_offset * self.memory.dtype.itemsize

@@ -375,7 +375,7 @@ class _Planner:
             case Memory():
                 return PointerArgument(self._memory(argument))
             case TensorView():
-                return plan_view(argument.memory, self.slots)
+                return plan_view(argument, self.slots)
             case MovedAddress():
                 return plan_moved(argument, self.slots)
             case Constant():

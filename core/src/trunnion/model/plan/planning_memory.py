@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.model.expr import Const, Expr, select
+from trunnion.model.fields import place
 from trunnion.model.plan import Encode, MovedArgument, PlannedWindow, ViewArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from trunnion.model.expr import Expr
     from trunnion.model.memory import Memory
     from trunnion.model.moved_address import MovedAddress
     from trunnion.model.plan import MemoryRef
     from trunnion.model.tensormap import TensorMap
+    from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
 
 __all__ = ["Slots", "map_identity", "plan_map", "plan_moved", "plan_view", "plan_window"]
@@ -35,13 +37,13 @@ class Slots:
         return tuple(self.expr(expr) for expr in exprs)
 
 
-def plan_view(memory: Memory, slots: Slots) -> ViewArgument:
-    """Return memory with its layout, over slots; extents that are no constants are casts, which check their range."""
-    extents = (one if isinstance(one, Const) else one.cast("int32") for one in memory.shape)
+def plan_view(view: TensorView, slots: Slots) -> ViewArgument:
+    """Return memory with its layout, over slots."""
+    memory = view.memory
     return ViewArgument(
         memory=slots.memory(memory),
         dtype=memory.dtype,
-        extents=slots.exprs(extents),
+        extents=slots.exprs(view.extents),
         strides=slots.exprs(memory.steps()),
         alignment=memory.alignment or memory.dtype.itemsize,
     )
@@ -68,35 +70,30 @@ def map_identity(tensor_map: TensorMap) -> tuple[object, ...]:
 def plan_map(index: int, tensor_map: TensorMap, readers: tuple[int, ...], slots: Slots) -> Encode:
     """Return the encoding of a map: the one place where tensor order becomes the driver's."""
     memory = tensor_map.tensor
-    limit = None if tensor_map.within_by_nature else slots.expr(_span_bytes(memory))
-    return Encode(
-        index=index,
-        memory=slots.memory(memory),
-        fields=tensor_map.known_fields().constant,
-        offset_bytes=slots.expr(tensor_map.element_offset * memory.dtype.itemsize),
-        limit_bytes=limit,
-        dims=slots.exprs(reversed(tensor_map.extents)),
-        strides=slots.exprs(tensor_map.byte_strides()),
-        innermost_stride=slots.expr(tensor_map.layout()[-1]),
-        readers=readers,
-    )
+    with place(tensor_map.title):
+        limit = None if tensor_map.within_by_nature else slots.expr(memory.span_bytes())
+        return Encode(
+            index=index,
+            memory=slots.memory(memory),
+            fields=tensor_map.known_fields().constant,
+            offset_bytes=slots.expr(tensor_map.element_offset * memory.dtype.itemsize),
+            limit_bytes=limit,
+            dims=slots.exprs(reversed(tensor_map.extents)),
+            strides=slots.exprs(tensor_map.byte_strides()),
+            innermost_stride=slots.expr(tensor_map.layout()[-1]),
+            readers=readers,
+        )
 
 
 def plan_window(window: AccessPolicyWindow, slots: Slots) -> PlannedWindow:
     """Return a launch's window, in bytes."""
     return PlannedWindow(
         memory=slots.memory(window.memory),
-        offset_bytes=slots.expr(window.element_offset * window.memory.dtype.itemsize),
+        offset_bytes=slots.expr(window.offset_bytes),
         nbytes=None if window.nbytes is None else slots.expr(window.nbytes),
-        limit_bytes=slots.expr(_span_bytes(window.memory)),
+        limit_bytes=slots.expr(window.memory.span_bytes()),
         hit_ratio=window.hit_ratio,
         hit_property=window.hit_property.code,
         miss_property=window.miss_property.code,
         policy=str(window.policy),
     )
-
-
-def _span_bytes(memory: Memory) -> Expr:
-    """Return the bytes from a memory's first element to its last one's end; 0 if it has no elements."""
-    least, last = memory.reach()
-    return select(least, (last + 1) * memory.dtype.itemsize, 0)

@@ -131,7 +131,7 @@ class TensorMap(ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", text(self.label, "label", least=0))
         instance(self.tensor, Memory, "tensor")
-        with place(f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}"):
+        with place(self.title):
             self._normalise()
             self._normalise_mode()
             broken = broken_rules(self.known_fields())
@@ -213,6 +213,11 @@ class TensorMap(ABC):
         """``CUtensorMapDataType``."""
         kind = self.element_type
         return kind.code if isinstance(kind, TensorMapDataType) else kind.tma_code or 0
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}"
 
     @property
     def extents(self) -> tuple[Expr, ...]:
