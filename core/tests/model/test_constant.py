@@ -181,7 +181,7 @@ def test_json_of_no_constant_is_refused(said):
     tree["launches"][0]["args"] = [{"const": said}]
     with pytest.raises(ProgramError) as caught:
         KernelProgram.from_json(json.dumps(tree))
-    assert caught.value.field.startswith("program.launches[0].args[0].const")
+    assert caught.value.field.startswith("launches[0].args[0].const")
 
 
 def test_a_null_pointer_and_an_address_are_one_kind_of_parameter_to_a_kernel():

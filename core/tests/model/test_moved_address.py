@@ -136,7 +136,7 @@ def test_json_of_no_moved_address_is_refused(said):
     tree["launches"][0]["args"] = [{"at": said}]
     with pytest.raises(ProgramError) as caught:
         KernelProgram.from_json(json.dumps(tree))
-    assert caught.value.field.startswith("program.launches[0].args[0].at")
+    assert caught.value.field.startswith("launches[0].args[0].at")
 
 
 def test_symbols_and_memory_of_another_program_are_refused():

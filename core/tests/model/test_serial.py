@@ -235,7 +235,7 @@ def test_no_number_but_json_s(tree: dict[str, Any], constant: str) -> None:
     text = json.dumps(changed(tree, ("outputs", 0, "fill"), "here")).replace('"here"', constant)
     with pytest.raises(ProgramError, match="expected a finite number") as caught:
         KernelProgram.from_json(text)
-    assert caught.value.field.endswith("outputs[0].fill")
+    assert caught.value.field == "outputs[0].fill"
 
 
 @pytest.mark.parametrize("version", ["trunnion.program/3", "trunnion.program", "", "x" * 10_000])
@@ -291,7 +291,7 @@ def test_the_wrong_field_is_named(
 ) -> None:
     with pytest.raises(ProgramError) as caught:
         load(changed(tree, path, value))
-    assert caught.value.field.removeprefix("program.").startswith(field), caught.value
+    assert caught.value.field.startswith(field), caught.value
 
 
 def test_a_place_in_a_table_without_members_is_told_so() -> None:

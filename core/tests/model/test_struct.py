@@ -223,10 +223,10 @@ def test_a_program_with_structs_survives_json() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "field"),
     [
-        ('"fields": [', '"more": 1, "fields": [', "program.launches[0].args[0].struct"),
-        ('"name": "maps"', '"name": "maps", "more": 1', "program.launches[0].args[0].struct.fields[1].value"),
-        ('"nbytes": null', '"nbytes": "8"', "program.launches[0].args[0].struct"),
-        ('"array": [', '"arrays": [', "program.launches[0].args[0].struct.fields[1].value"),
+        ('"fields": [', '"more": 1, "fields": [', "launches[0].args[0].struct"),
+        ('"name": "maps"', '"name": "maps", "more": 1', "launches[0].args[0].struct.fields[1].value"),
+        ('"nbytes": null', '"nbytes": "8"', "launches[0].args[0].struct"),
+        ('"array": [', '"arrays": [', "launches[0].args[0].struct.fields[1].value"),
     ],
 )
 def test_json_that_differs_is_refused_where_it_does(old: str, new: str, field: str) -> None:

@@ -24,6 +24,8 @@ class Record:
         What the JSON reader gave.
     path
         Where it stands, for messages.
+    whole
+        Whether it is all of a document, whose fields messages name without it.
 
     Raises
     ------
@@ -31,11 +33,16 @@ class Record:
         If it is not an object.
     """
 
-    def __init__(self, tree: Any, path: str) -> None:
+    def __init__(self, tree: Any, path: str, *, whole: bool = False) -> None:
         if not isinstance(tree, dict):
             raise ProgramError(f"got {type(tree).__name__}, expected an object", field=path)
         self.path = path
+        self._whole = whole
         self._left: dict[str, Any] = dict(tree)
+
+    def field(self, name: str) -> str:
+        """Return how messages name a field."""
+        return name if self._whole else f"{self.path}.{name}"
 
     def has(self, name: str) -> bool:
         """Whether a field is there and was not read yet."""
@@ -76,7 +83,7 @@ class Record:
             case float() if not math.isfinite(value):  # no JSON, but Python reads NaN, Infinity and 1e999
                 raise ProgramError(
                     f"got {value}, expected a finite number, or the text 'nan', 'inf' or '-inf'",
-                    field=f"{self.path}.{name}",
+                    field=self.field(name),
                 )
             case None | bool() | int() | float():
                 return value
@@ -87,7 +94,7 @@ class Record:
                     return complex(self._number(real, name), self._number(imag, name))
                 except OverflowError:
                     pass
-        raise ProgramError("expected a number", field=f"{self.path}.{name}")
+        raise ProgramError("expected a number", field=self.field(name))
 
     def plain(self, name: str) -> Any:
         """Read a value whose type another check knows: null, a boolean, an integer, a text, or a list of integers."""
@@ -96,17 +103,15 @@ class Record:
             return value
         if type(value) is list and len(value) <= MOST_MEMBERS and all(type(one) is int for one in value):
             return tuple(value)
-        raise ProgramError(
-            "expected null, a boolean, an integer, a text or integers", field=f"{self.path}.{name}"
-        )
+        raise ProgramError("expected null, a boolean, an integer, a text or integers", field=self.field(name))
 
     def record(self, name: str) -> Record:
         """Read an object."""
-        return Record(self._take(name, dict), f"{self.path}.{name}")
+        return Record(self._take(name, dict), self.field(name))
 
     def records(self, name: str) -> list[Record]:
         """Read a list of objects."""
-        return [Record(tree, f"{self.path}.{name}[{i}]") for i, tree in enumerate(self._list(name))]
+        return [Record(tree, f"{self.field(name)}[{i}]") for i, tree in enumerate(self._list(name))]
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Read a list of texts."""
@@ -121,7 +126,7 @@ class Record:
         pairs = []
         for index, pair in enumerate(self._list(name)):
             if type(pair) is not list or [type(one) for one in pair] != [int, int]:
-                raise ProgramError("expected a pair of integers", field=f"{self.path}.{name}[{index}]")
+                raise ProgramError("expected a pair of integers", field=f"{self.field(name)}[{index}]")
             pairs.append((pair[0], pair[1]))
         return tuple(pairs)
 
@@ -133,7 +138,7 @@ class Record:
                 case [str() as first, str() | None as second]:
                     pairs.append((first, second))
                 case _:
-                    raise ProgramError("expected a pair of texts", field=f"{self.path}.{name}[{index}]")
+                    raise ProgramError("expected a pair of texts", field=f"{self.field(name)}[{index}]")
         return tuple(pairs)
 
     def done(self) -> None:
@@ -149,20 +154,20 @@ class Record:
 
     def _any(self, name: str) -> Any:
         if name not in self._left:
-            raise ProgramError("is missing", field=f"{self.path}.{name}")
+            raise ProgramError("is missing", field=self.field(name))
         return self._left.pop(name)
 
     def _take(self, name: str, kind: type[_T]) -> _T:
         value = self._any(name)
         if type(value) is not kind:
             raise ProgramError(
-                f"got {type(value).__name__}, expected {kind.__name__}", field=f"{self.path}.{name}"
+                f"got {type(value).__name__}, expected {kind.__name__}", field=self.field(name)
             )
         return value
 
     def _list(self, name: str) -> list[Any]:
         members = self._take(name, list)
-        expect_at_most(len(members), MOST_MEMBERS, "members", f"{self.path}.{name}")
+        expect_at_most(len(members), MOST_MEMBERS, "members", self.field(name))
         return members
 
     def _members(self, name: str, kind: type[_T]) -> tuple[_T, ...]:
@@ -171,6 +176,6 @@ class Record:
             if type(value) is not kind:
                 raise ProgramError(
                     f"got {type(value).__name__}, expected {kind.__name__}",
-                    field=f"{self.path}.{name}[{index}]",
+                    field=f"{self.field(name)}[{index}]",
                 )
         return tuple(members)

@@ -58,7 +58,7 @@ def load_program(text: str) -> KernelProgram:
         raise
     except (ValueError, RecursionError, TypeError) as error:
         raise ProgramError(f"is not JSON: {error}", field="program") from error
-    root = Record(tree, "program")
+    root = Record(tree, "program", whole=True)
     schema = root.text("schema")
     if schema != SCHEMA:
         raise ProgramError(f"got schema {shorten(schema)}, expected {shorten(SCHEMA)}", field="schema")
@@ -134,13 +134,13 @@ class _Loader:
         return found
 
     def _expr(self, record: Record, name: str) -> Expr:
-        with place(f"{record.path}.{name}"):
+        with place(record.field(name)):
             return parse_expr(record.text(name), self._symbol)
 
     def _exprs(self, record: Record, name: str) -> tuple[Expr, ...]:
         exprs = []
         for index, text in enumerate(record.texts(name)):
-            with place(f"{record.path}.{name}[{index}]"):
+            with place(f"{record.field(name)}[{index}]"):
                 exprs.append(parse_expr(text, self._symbol))
         return tuple(exprs)
 
@@ -393,7 +393,7 @@ def _decoded(record: Record, name: str) -> bytes:
     try:
         return base64.b64decode(encoded, validate=True)
     except ValueError as error:
-        raise ProgramError(f"is not base64: {error}", field=f"{record.path}.{name}") from error
+        raise ProgramError(f"is not base64: {error}", field=record.field(name)) from error
 
 
 def _at(table: list[Any], record: Record, name: str) -> Any:
@@ -409,7 +409,7 @@ def _three(record: Record, name: str, extents: Any) -> Any:
     """Return extents, which a document has for all axes, though a builder takes fewer."""
     if type(extents) is not tuple or len(extents) != _AXES:
         got = f"{len(extents)} members" if type(extents) is tuple else "no list"
-        raise ProgramError(f"got {got}, expected {_AXES}, for x, y and z", field=f"{record.path}.{name}")
+        raise ProgramError(f"got {got}, expected {_AXES}, for x, y and z", field=record.field(name))
     return extents
 
 
