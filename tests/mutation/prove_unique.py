@@ -5,9 +5,9 @@ Only saboteurs of which one law alone is said to catch them are tried: those tha
 long as none hides another: so in the end each must be caught by its own law among those that it was planted with, and
 is tried alone if it is not. A law that notices something is asked about fewer of them, until it is known which.
 
-What is known is kept beside this file, and is not asked again: each answer with the module of its law and those of its
-saboteurs as they were. It is asked anew when one of them changes, not when what all laws share does, nor the backend:
-that would be hours each time. Without that file everything is asked.
+What is known is kept beside this file, and is not asked again: each answer with what the law's module has for it and
+the modules of its saboteurs, as they were. It is asked anew when one of them changes, not when what all laws share
+does, nor the backend: that would be hours each time. Without that file everything is asked.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import argparse
 import ast
 import functools
 import hashlib
+import io
 import json
 import multiprocessing
 import os
 import platform
 import sys
 import time
+import tokenize
 from dataclasses import dataclass, field, fields
 from importlib import metadata
 from pathlib import Path
@@ -134,24 +136,58 @@ def version(saboteur: str) -> str:
 
     What is said in comments makes no difference.
     """
-    naming = [code for text, code in _modules() if f'"{saboteur}"' in text]
-    return f"{saboteur}@{_digest(*(naming or (code for _, code in _modules())))[:8]}"
+    naming = [code for code in _modules() if f'"{saboteur}"' in code]
+    return f"{saboteur}@{_digest(*(naming or _modules()))[:8]}"
 
 
 @functools.cache
 def law_version(law_id: str) -> str:
-    """Return a law's id with a digest of its module, likewise without comments."""
+    """Return a law's id with a digest of what its module has for it, likewise without comments."""
     from trunnion.testing.laws import catalogue
 
-    module = sys.modules[catalogue()[law_id].body.__module__]
-    return f"{law_id}@{_digest(ast.dump(ast.parse(Path(str(module.__file__)).read_text('utf-8'))))[:8]}"
+    body = catalogue()[law_id].body
+    return f"{law_id}@{_digest(*reached(body.__module__, body.__name__))[:8]}"
 
 
 @functools.cache
-def _modules() -> list[tuple[str, str]]:
-    """Return the text, and the code without comments, of each module of saboteurs."""
-    texts = [path.read_text("utf-8") for path in sorted(_TESTING.glob("*saboteurs.py"))]
-    return [(text, ast.dump(ast.parse(text))) for text in texts]
+def _modules() -> list[str]:
+    """Return the code of each module of saboteurs."""
+    return [uncommented(path.read_text("utf-8")) for path in sorted(_TESTING.glob("*saboteurs.py"))]
+
+
+@functools.cache
+def _definitions(module: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return what a module defines, by name: its code, and the names in it."""
+    text = uncommented(Path(str(sys.modules[module].__file__)).read_text("utf-8"))
+    lines, found = text.splitlines(), dict[str, tuple[str, frozenset[str]]]()
+    for one in ast.parse(text).body:
+        if isinstance(one, ast.FunctionDef | ast.ClassDef):
+            start, names = min([one.lineno, *(each.lineno for each in one.decorator_list)]), [one.name]
+        else:
+            targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
+            start, names = one.lineno, [target.id for target in targets if isinstance(target, ast.Name)]
+        named = frozenset(each.id for each in ast.walk(one) if isinstance(each, ast.Name))
+        found |= dict.fromkeys(names, ("\n".join(lines[start - 1 : one.end_lineno]), named))
+    return found
+
+
+def reached(module: str, first: str) -> list[str]:
+    """Return the code of a definition and of all that it names, and that those name, in the order of names."""
+    definitions, reached, left = _definitions(module), set[str](), {first}
+    while left:
+        reached |= left
+        left = {name for one in left for name in definitions[one][1] if name in definitions} - reached
+    return [definitions[name][0] for name in sorted(reached)]
+
+
+def uncommented(text: str) -> str:
+    """Return a module's text without its comments: the same whatever Python reads it, as a dump of its tree is not."""
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _digest(*texts: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 from mutation_trials.scope import ROOT
-from prove_unique import REASONS, Known, candidates, law_version, order, page, prove, version
+from prove_unique import REASONS, Known, candidates, order, page, prove, reached, version
 
 from trunnion.testing.laws import catalogue
 from trunnion.testing.saboteurs import SABOTEURS
@@ -136,7 +138,39 @@ def test_a_saboteur_whose_module_changes_is_another():
     assert version("any-dtype") != version("one-zero")
 
 
-def test_laws_of_one_module_are_of_one_version():
-    first, same, other = (law_version(law_id).partition("@") for law_id in ("C7", "C8", "B1"))
-    assert (first[0], other[0]) == ("C7", "B1")
-    assert first[2] == same[2] != other[2]
+MODULE = """
+MOST = 3
+
+def helper(number):
+    return number < MOST
+
+@decorated(given=lambda: MOST)
+def law(number):
+    return helper(number)  # as it is
+
+def another():
+    return 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("MOST = 3", "MOST = 4", False),
+        ("number < MOST", "number <= MOST", False),
+        ("given=lambda: MOST", "given=lambda: 0", False),
+        ("# as it is", "# as it was", True),
+        ("return 1", "return 2", True),
+    ],
+)
+def test_a_law_is_another_where_its_module_has_other_code_for_it(tmp_path, monkeypatch, old, new, same):
+    told = []
+    for name, text in (
+        (f"{tmp_path.name}_before", MODULE),
+        (f"{tmp_path.name}_after", MODULE.replace(old, new)),
+    ):
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(__file__=str(tmp_path / f"{name}.py")))
+        told.append(reached(name, "law"))
+    assert (told[0] == told[1]) is same
+    assert not any("another" in one for one in told[0])
