@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import resource
+from pathlib import Path
+
 import pytest
 from seeds import SeedsToTry
 from twins.interpreted import interpreted_backend
@@ -9,19 +13,30 @@ from twins.interpreted import interpreted_backend
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
 from trunnion.testing.kept_launchers import launcher_folder
-from trunnion.testing.laws import passing_over_what_is_there
 from trunnion.testing.machine import SimulatedMachine
+
+MUCH = 128 << 20
+"""Bytes that tests may leave until the garbage collector is asked to look at all there is, which takes it a second."""
+
+
+def resident():
+    """Return the bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@pytest.fixture(scope="session")
+def least_resident():
+    """Return a list of one number: the bytes that this process had when its garbage was taken up last."""
+    return [resident()]
 
 
 @pytest.fixture(autouse=True)
-def _passed_over():
-    """Let the garbage collector look at what a test makes alone, and take up all of that behind it.
-
-    What thousands of tests have left there takes it a second each time, and some laws ask it after each failure. A red
-    law's traceback and the contents of memory, hundreds of MB, refer to one another.
-    """
-    with passing_over_what_is_there():
-        yield
+def _collected(least_resident):
+    """Take up what red laws leave, once it is much: tracebacks and the contents of memory refer to one another."""
+    yield
+    if resident() > least_resident[0] + MUCH:
+        gc.collect()
+        least_resident[0] = resident()
 
 
 @pytest.fixture(scope="session")
