@@ -15,8 +15,8 @@ from trunnion.testing.harness import Harness
 from trunnion.testing.kept_launchers import launcher_folder
 from trunnion.testing.machine import SimulatedMachine
 
-MUCH = 128 << 20
-"""Bytes that tests may leave until the garbage collector is asked to look at all there is, which takes it a second."""
+MUCH = 1 << 30
+"""Bytes that tests may leave until the garbage collector is asked to look at all there is, which takes it seconds."""
 
 
 def resident():
