@@ -143,6 +143,6 @@ def test_an_object_that_is_no_program_is_named(tmp_path: Path, monkeypatch: pyte
     Path("package.json").write_text('{"name": "x"}')
     with pytest.raises(ProgramError) as caught:
         find_subject("package.json")
-    assert caught.value.field == "program.schema"
+    assert caught.value.field == "schema"
     (note,) = caught.value.__notes__
     assert note.startswith("'package.json' was read as a program, which KernelProgram.to_json writes")
