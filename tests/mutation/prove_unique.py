@@ -68,7 +68,14 @@ _TESTING: Final = ROOT / "core/src/trunnion/testing"
 
 
 def prepare() -> None:
-    """Import what every process needs that is forked from this one; the simulator starts in each of them."""
+    """Import what every process needs that is forked from this one.
+
+    The simulated driver comes first: where there is a GPU, its own would be loaded, and a law whose process ends for
+    that seems to have noticed something.
+    """
+    from trunnion.testing.machine import start_simulator
+
+    start_simulator()
     import torch  # noqa: F401 - the library of the simulator's tensors
 
     import trunnion.sim.runtime

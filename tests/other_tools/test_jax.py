@@ -31,12 +31,12 @@ void mix(const float* x, float k, const float* b, float* y, int64_t n, const tru
 """
 
 
-def mix_program():
+def mix_program(names=("x", "k", "b")):
     """A number between two tensors, one of which may be left out: not how XLA orders its arguments."""
     (n,) = symbols("n")
     p = ProgramBuilder("mix", DeviceCode("c++", CODE))
-    x, k = p.input("x", "float32", (n,)), p.scalar("k", "float32")
-    b = p.input("b", "float32", (n,), nullable=True)
+    x, k = p.input(names[0], "float32", (n,)), p.scalar(names[1], "float32")
+    b = p.input(names[2], "float32", (n,), nullable=True)
     p.launch("mix", args=(x, k, b, p.output("y", "float32", (n,)), n), grid=1, block=1)
     return p.build()
 
@@ -68,12 +68,8 @@ def test_it_runs_inside_of_what_jax_compiles():
 
 
 def test_an_argument_goes_by_whatever_name_it_has():
-    (n,) = symbols("n")
-    p = ProgramBuilder("mix", DeviceCode("c++", CODE))
-    x, k = p.input("self", "float32", (n,)), p.scalar("args", "float32")
-    b = p.input("named", "float32", (n,), nullable=True)
-    p.launch("mix", args=(x, k, b, p.output("y", "float32", (n,)), n), grid=1, block=1)
-    found = trunnion.jax_call(trunnion.compile(p.build()))(self=jnp.ones(3), args=2.0, named=None)
+    mix = trunnion.jax_call(trunnion.compile(mix_program(("self", "args", "named"))))
+    found = mix(self=jnp.ones(3), args=2.0, named=None)
     assert found.tolist() == [2, 2, 2]
 
 
