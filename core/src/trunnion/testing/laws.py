@@ -388,7 +388,8 @@ def passing_over_what_is_there() -> Iterator[None]:
 
     One block may stand in another: with the outer one, what both passed over is looked at again.
     """
-    if gc.get_freeze_count() and not _passing():  # somebody else's, which thawing would take away
+    # Of what somebody else passes over, which thawing would take away; asked last, since all of it is walked for that.
+    if not _passing() and gc.get_freeze_count():
         yield
         return
     if _passing():
