@@ -33,6 +33,12 @@ def test_other_texts_are_no_targets(text: str) -> None:
     assert caught.value.field.startswith("target")
 
 
+@pytest.mark.parametrize("arch", ["sm_90a", "compute_90"])
+def test_an_architecture_alone_is_no_kind_of_device(arch: str) -> None:
+    with pytest.raises(ProgramError, match=rf"got the architecture '{arch}' .*Target\('cuda', '{arch}'\)"):
+        Target(arch)
+
+
 @pytest.mark.parametrize(
     ("text", "meant"),
     [

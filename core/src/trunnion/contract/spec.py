@@ -43,6 +43,9 @@ CONTRACT_VERSION = 3
 
 _NEAR_TARGET = re.compile(r"(?:cuda:)?(?:(sm|compute)[-_ ]?)?([1-9]\d{1,2})([af]?)", re.ASCII | re.IGNORECASE)
 _TARGET_ALIASES = {"host": "cpu", "native": "cpu", "x86_64": "cpu", "aarch64": "cpu", "gpu": "cuda:sm_90a"}
+_ARCHITECTURES = ("sm_", "compute_")
+"""How CUDA's architectures begin, and no kind of device: its text would be read as one of these."""
+
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLACE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 _ARCH = re.compile(r"[A-Za-z0-9_.+-]{0,64}")
@@ -78,6 +81,12 @@ class Target:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", plain_text(self.kind, "target.kind"))
         object.__setattr__(self, "arch", plain_text(self.arch, "target.arch", least=0))
+        if self.kind.startswith(_ARCHITECTURES):
+            meant = f"Target('cuda', {self.kind!r})"
+            raise ProgramError(
+                f"got the architecture {shorten(self.kind)} as a kind of device, expected {meant}",
+                field="target",
+            )
         if not _NAME.fullmatch(self.kind):
             raise ProgramError(
                 f"got {shorten(self.kind)}, expected {target_words(self.kind)}",
@@ -100,7 +109,7 @@ class Target:
         if is_a(text, Target):
             return text
         kind, colon, arch = plain_text(text, "target").partition(":")
-        if not colon and kind.startswith(("sm_", "compute_")):
+        if not colon and kind.startswith(_ARCHITECTURES):
             return cls("cuda", kind)
         return cls(kind, arch)
 
