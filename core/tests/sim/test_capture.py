@@ -35,7 +35,7 @@ def world():
     context = Context(next(handles), Device(0, ARCHITECTURES["sm_90a"]), 1)
     streams = [Stream(next(handles), context, number, flags=1) for number in range(STREAMS)]
     events = [Event(next(handles), context, 0) for _ in range(EVENTS)]
-    return Captures(lambda: next(handles)), streams, events, handles
+    return Captures(lambda: next(handles), lambda graph: None), streams, events, handles
 
 
 @given(steps())

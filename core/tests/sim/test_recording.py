@@ -1,9 +1,11 @@
 import ctypes
+import gc
 import threading
 
 import pytest
+import torch
 
-from trunnion.errors import ArgumentValueError, DriverError
+from trunnion.errors import ArgumentValueError, DriverError, LifecycleError
 from trunnion.sim.graph import NodeKind
 from trunnion.sim.status import Status
 from trunnion.sim.trace import Captured, GraphLaunched, Launched, MemorySet
@@ -11,8 +13,6 @@ from trunnion.sim.trace import Captured, GraphLaunched, Launched, MemorySet
 
 @pytest.fixture
 def tensor(simulator):
-    import torch
-
     return simulator.runtime.allocate((4,), torch.int32, 0, 0)
 
 
@@ -118,8 +118,6 @@ def test_threads_capture_each_its_own_stream(library, simulator):
 
 
 def test_a_graph_keeps_what_was_allocated_for_it(library, simulator):
-    import torch
-
     with simulator.capture() as graph:
         scratch = simulator.runtime.allocate((4,), torch.int32, 0, graph.stream)
         address = scratch.data_ptr()
@@ -132,8 +130,6 @@ def test_a_graph_keeps_what_was_allocated_for_it(library, simulator):
 @pytest.mark.parametrize("kind", ["copy", "fill"])
 def test_a_node_over_memory_that_is_gone_is_called_by_its_kind(library, simulator, tensor, kind):
     """No kernel ran: it is the graph's copy that reads what was freed since."""
-    import torch
-
     gone = simulator.runtime.allocate((4,), torch.int32, 0, 0)
     address, count = gone.data_ptr(), ctypes.c_uint64(4)
     stream = simulator.new_stream()
@@ -161,3 +157,76 @@ def test_a_default_stream_is_its_devices(simulator, stream):
         assert simulator.state.current().device.ordinal == 1
     graph.launch()
     assert [event.device for event in simulator.trace if isinstance(event, GraphLaunched)] == [1]
+
+
+def _held(simulator):
+    """What a device allocated, and everything that a handle stands for."""
+    gc.collect()
+    return simulator.memory.used(0), set(simulator.state.handled)
+
+
+@pytest.fixture
+def allocating(library, simulator):
+    """What allocates, and launches a kernel, on the stream that captures."""
+    kernel = library.kernel("empty")
+
+    def work(graph):
+        scratch = simulator.runtime.allocate((4,), torch.int32, 0, graph.stream)
+        assert library.launch(kernel, stream=graph.stream) is Status.SUCCESS
+        return scratch
+
+    return work
+
+
+@pytest.mark.parametrize("launched", [False, True])
+@pytest.mark.parametrize("way", ["close", "collect"])
+def test_a_graph_that_is_done_with_holds_nothing(simulator, allocating, way, launched):
+    before = _held(simulator)
+    with simulator.capture() as graph:
+        allocating(graph)
+    if launched:
+        graph.launch()
+    assert _held(simulator) != before
+    if way == "collect":
+        del graph
+    else:
+        graph.close()
+        graph.close()
+        assert len(graph.nodes) == 1
+        with pytest.raises(LifecycleError, match="capture"):
+            graph.launch()
+    assert _held(simulator) == before
+
+
+@pytest.mark.parametrize("end", ["error", "invalid", "unjoined", "refused", "mode"])
+def test_a_capture_that_fails_holds_nothing(library, simulator, allocating, end):
+    """Though who began it keeps what it was to be, and an event that was recorded in it."""
+    event, side = library.handle("cuEventCreate", 0), library.handle("cuStreamCreate", 1)
+    before, begun = _held(simulator), []
+    stream, mode = (1 if end == "refused" else None), ("local" if end == "mode" else "relaxed")
+
+    def capture():
+        with simulator.capture(stream, mode=mode) as graph:
+            begun.append(graph)
+            allocating(graph)
+            library.ok("cuEventRecord", event, graph.stream)
+            if end == "error":
+                raise ZeroDivisionError
+            if end == "invalid":
+                library("cuStreamSynchronize", graph.stream)
+            else:
+                library.ok("cuStreamWaitEvent", side, event, 0)
+                library.ok("cuMemsetD8Async", ctypes.c_uint64(1), 0, ctypes.c_uint64(0), side)
+
+    with pytest.raises((ZeroDivisionError, DriverError, ArgumentValueError)):
+        capture()
+    assert len(begun) == (end not in {"refused", "mode"})
+    assert _held(simulator) == before
+
+
+def test_a_stream_that_was_given_outlives_its_graph(library, simulator, allocating):
+    stream = simulator.new_stream()
+    with simulator.capture(stream) as graph:
+        allocating(graph)
+    graph.close()
+    library.ok("cuStreamSynchronize", stream)

@@ -27,10 +27,13 @@ class Captures:
     ----------
     new_handle
         Returns a handle that was never used.
+    forget
+        Makes the graph of a capture that came to nothing unreachable.
     """
 
-    def __init__(self, new_handle: Callable[[], int]) -> None:
+    def __init__(self, new_handle: Callable[[], int], forget: Callable[[Graph], None]) -> None:
         self._new_handle = new_handle
+        self._forget = forget
         self._active: list[Capture] = []
         self._modes: dict[int, CaptureMode] = {}
         self._last = 0
@@ -91,7 +94,8 @@ class Captures:
         if capture.mode is not CaptureMode.RELAXED and capture.thread != thread:
             raise Refusal(Status.STREAM_CAPTURE_WRONG_THREAD, "the capture was begun by another thread")
         unjoined = capture.unjoined()
-        self.abandon(stream)
+        if capture.problem or unjoined:
+            self.abandon(stream)
         if capture.problem:
             raise Refusal(
                 Status.STREAM_CAPTURE_INVALIDATED, f"the capture was invalidated: {capture.problem}"
@@ -101,15 +105,20 @@ class Captures:
             raise Refusal(
                 Status.STREAM_CAPTURE_UNJOINED, f"the origin stream does not wait for the work on {handles}"
             )
+        self._leave(capture)
         return capture.graph
 
     def abandon(self, stream: Stream) -> None:
-        """End the capture of a stream, whatever its state; its graph is for nobody."""
+        """End the capture of a stream, whatever its state; its graph is for nobody, and forgotten."""
         capture = stream.capture
         if capture is not None:
-            for member in capture.frontiers:
-                member.capture = None
-            self._active.remove(capture)
+            self._leave(capture)
+            self._forget(capture.graph)
+
+    def _leave(self, capture: Capture) -> None:
+        for member in capture.frontiers:
+            member.capture = None
+        self._active.remove(capture)
 
     def of(self, stream: Stream) -> Capture | None:
         """Return the capture into which work on a stream goes, or None.

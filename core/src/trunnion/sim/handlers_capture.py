@@ -44,13 +44,7 @@ def end(call: Call, handle: int | None, result: int | None) -> None:
     stream = call.state.stream(call.stream(handle))
     put(ctypes.c_void_p, result, None, "phGraph")
     with call.state.lock:
-        capture = stream.capture
-        try:
-            graph = call.state.captures.end(stream, call.state.thread())
-        except Refusal:
-            if capture is not None and stream.capture is None:  # it has ended, with no graph
-                call.state.forget_graph(capture.graph)
-            raise
+        graph = call.state.captures.end(stream, call.state.thread())
     put(ctypes.c_void_p, result, graph.handle, "phGraph")
     call.state.trace.add(CaptureEnded(call.stream(handle), graph.handle))
 

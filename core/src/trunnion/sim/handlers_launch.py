@@ -233,7 +233,7 @@ def _warn_of_no_body(state: DriverState, kernel: str) -> None:
     waiting: Iterable[str] = state.bodies.keys() - state.run_bodies
     if not waiting or kernel in state.bodiless:
         return
-    images = [one.info for one in state.handled.values() if isinstance(one, Library)]
+    images = [one.info for one in state.handled.copy().values() if isinstance(one, Library)]
     waiting = sorted(set(waiting) - {known.name for image in images for known in image.kernels})
     if not waiting:
         return

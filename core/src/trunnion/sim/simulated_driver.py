@@ -275,7 +275,8 @@ class SimulatedDriver(Controls):
         Parameters
         ----------
         stream
-            The handle of the stream; None: a new one. It is the current stream of its device meanwhile.
+            The handle of the stream; None: a new one, which ends with the graph. It is the current stream of its
+            device meanwhile.
         device
             The ordinal of the stream's device; for a default stream (0, 1, 2), its context is current meanwhile.
         mode
@@ -285,7 +286,8 @@ class SimulatedDriver(Controls):
         Returns
         -------
         context manager of RecordedGraph
-            It has its nodes once the block has ended, and `RecordedGraph.launch` runs them.
+            It has its nodes once the block has ended, and `RecordedGraph.launch` runs them. Once it is closed or
+            collected, the memory that was allocated for its nodes is free.
 
         Raises
         ------
@@ -297,10 +299,11 @@ class SimulatedDriver(Controls):
         from trunnion.sim.recording import record  # noqa: PLC0415 - only who captures pays
 
         handle = self.new_stream(device) if stream is None else stream
+        recording = record(self._state, handle, mode, owned=stream is None)
         default = handle in (0, LEGACY_STREAM, PER_THREAD_STREAM)
         # A default stream is one of the current context's.
         place = self.current(device) if default else nullcontext()
-        with place, self.stream(handle, device), record(self._state, handle, mode) as graph:
+        with place, self.stream(handle, device), recording as graph:
             yield graph
 
 

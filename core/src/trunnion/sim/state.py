@@ -93,7 +93,7 @@ class DriverState:
         self._streams: dict[tuple[int, int], int] = {}
         self._activated: set[int] = set()
         self.handled: dict[int, Handled] = {context.handle: context for context in self.contexts}
-        self.captures = Captures(self.new_handle)
+        self.captures = Captures(self.new_handle, self.forget_graph)
         self.interceptions = Interceptions(calls)
         self._streams_made = itertools.count(1)
 
@@ -160,6 +160,7 @@ class DriverState:
         self.handled.pop(graph.handle, None)
         for node in graph.nodes:
             self.handled.pop(node.handle, None)
+        graph.memory.clear()  # an event that was recorded in the capture may still know the graph
 
     def destroy(self, context: Context) -> None:
         """Make all that a context held unreachable: nothing of it is valid under one that is retained later."""
