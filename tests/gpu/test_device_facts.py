@@ -87,4 +87,29 @@ def test_the_driver_says_what_a_kernel_takes_of_this_device(build):
             assert said["LOCAL_SIZE_BYTES"] == kernel.local_bytes
             assert said["SHARED_SIZE_BYTES"] == kernel.static_smem_bytes
             assert said["MAX_THREADS_PER_BLOCK"] == (kernel.max_threads_per_block or 1024)
-            assert said["BINARY_VERSION"] == 90
+            assert said["BINARY_VERSION"] == said["PTX_VERSION"] == 90
+
+
+def holding(count):
+    held = ", ".join(f"a{i} = from[{i}]" for i in range(count))
+    back = " ".join(f"from[{i}] = a{count - 1 - i};" for i in range(count))
+    source = f'extern "C" __global__ void holding(volatile float* from) {{ float {held}; __syncthreads(); {back} }}'
+    p = trunnion.ProgramBuilder(f"holding_{count}", trunnion.DeviceCode("cuda", source))
+    x, (threads,) = p.input("x", "float32", (count,), access="read_write"), trunnion.symbols("threads")
+    p.scalar("threads", "int32", symbol=threads)
+    p.launch("holding", (x,), 1, threads)
+    return p.build()
+
+
+@pytest.mark.parametrize("count", [64, 80, 100])  # 72, 96 and 128 registers
+def test_the_largest_block_is_the_largest_that_is_launched(build, count):
+    """Of a kernel whose threads hold so many values at once that there are no registers for the device's largest."""
+    with build(holding(count)) as program:
+        said = program.kernels["holding"].attributes(0)
+        most, x = said["MAX_THREADS_PER_BLOCK"], torch.ones(count, device="cuda")
+        assert said["NUM_REGS"] > count
+        assert most % 32 == 0
+        program(x, most)
+        torch.cuda.synchronize()
+        with pytest.raises((trunnion.errors.DriverError, trunnion.errors.DeviceRequirementError)):
+            program(x, most + 32)

@@ -115,3 +115,48 @@ def test_unloading_takes_all_handles_along(library, kernel, image):
     out = ctypes.byref(ctypes.c_int())
     assert library("cuFuncGetAttribute", out, 0, function) is Status.INVALID_HANDLE
     assert library("cuKernelGetAttribute", out, 0, kernel, 0) is Status.INVALID_HANDLE
+
+
+PTX = """
+.version 8.0
+.target {}
+.address_size 64
+.visible .entry made() {{ ret; }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("image", "binary", "virtual"),
+    [
+        (synthetic_cubin((SyntheticKernel(name="made"),), "sm_80"), 80, 80),
+        (synthetic_cubin((SyntheticKernel(name="made"),), "sm_86"), 86, 86),
+        (PTX.format("sm_75").encode() + b"\0", 89, 75),  # which the driver assembles for the device
+    ],
+)
+def test_the_versions_are_those_of_the_image(library, simulator, image, binary, virtual):
+    with simulator.configured(arch="sm_89"):
+        made = library.kernel("made", library.library(image))
+        assert read(library, "cuKernelGetAttribute", FunctionAttribute.BINARY_VERSION, made, 0) == binary
+        assert read(library, "cuFuncGetAttribute", FunctionAttribute.PTX_VERSION, made) == virtual
+
+
+@pytest.mark.parametrize(
+    ("registers", "bound", "most"),
+    [
+        (None, None, 1024),
+        (64, None, 1024),
+        (65, None, 896),
+        (100, None, 608),
+        (100, (300, 1, 1), 300),
+        (100, (1024, 1, 1), 608),
+        (255, None, 256),
+    ],
+)
+def test_the_largest_block_is_the_largest_that_is_launched(library, registers, bound, most):
+    """Of a kernel without bounds, or with some, whose registers allow less than the device."""
+    image = synthetic_cubin((SyntheticKernel(name="wide", registers=registers, max_threads=bound),))
+    wide = library.kernel("wide", library.library(image))
+    assert read(library, "cuFuncGetAttribute", FunctionAttribute.MAX_THREADS_PER_BLOCK, wide) == most
+    assert library.launch(wide, block=(most, 1, 1)) is Status.SUCCESS
+    more = library.launch(wide, block=(most + 32, 1, 1))
+    assert more in {Status.INVALID_VALUE, Status.LAUNCH_OUT_OF_RESOURCES}

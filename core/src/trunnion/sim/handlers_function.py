@@ -6,14 +6,15 @@ Source: CUDA Driver API, Library Management; Module Management; Execution Contro
 from __future__ import annotations
 
 import ctypes
-import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.image.layout import arch_number
 from trunnion.messages import quoted
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
 from trunnion.sim.host import put
 from trunnion.sim.objects import Function, Kernel
+from trunnion.sim.occupancy import largest_block
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import AttributeSet
 
@@ -115,18 +116,18 @@ def _set_function_attribute(call: Call, handle: int | None, attribute: int, valu
 
 def _fixed(kernel: Kernel, device: Device) -> Mapping[FunctionAttribute, int]:
     """Return the attributes that the image decides."""
+    library, cluster = kernel.library, kernel.info.cluster
     major, minor = device.compute_capability
-    threads = kernel.info.max_threads  # of a kernel with only one block a driver says what the device takes
-    cluster = kernel.info.cluster
     fixed = {
-        FunctionAttribute.MAX_THREADS_PER_BLOCK: math.prod(threads)
-        if threads
-        else device.attribute(DeviceAttribute.MAX_THREADS_PER_BLOCK),
+        FunctionAttribute.MAX_THREADS_PER_BLOCK: largest_block(kernel, device),
         FunctionAttribute.SHARED_SIZE_BYTES: kernel.info.static_smem_bytes,
         FunctionAttribute.LOCAL_SIZE_BYTES: kernel.info.local_bytes or 0,
         FunctionAttribute.NUM_REGS: kernel.info.registers or 0,
-        FunctionAttribute.BINARY_VERSION: 10 * major + minor,
-        FunctionAttribute.PTX_VERSION: 10 * major + minor,
+        # PTX is assembled for the device; a cubin is taken to come from PTX for its own architecture.
+        FunctionAttribute.BINARY_VERSION: 10 * major + minor
+        if library.target
+        else arch_number(library.info.arch),
+        FunctionAttribute.PTX_VERSION: arch_number(library.target or library.info.arch),
     }
     if cluster is not None:
         fixed |= {FunctionAttribute.CLUSTER_SIZE_MUST_BE_SET: 1}

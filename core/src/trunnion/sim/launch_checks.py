@@ -19,6 +19,7 @@ from trunnion.sim.occupancy import (
     active_blocks,
     active_clusters,
     block_registers,
+    bounded_threads,
     largest_cluster,
 )
 from trunnion.sim.status import Refusal, Status
@@ -99,9 +100,7 @@ def _check_block(shape: Shape) -> None:
                 Status.INVALID_VALUE, f"blockDim{_AXES[axis]} is {threads}, from 1 to {limit} is allowed"
             )
     total = math.prod(shape.block)
-    most = shape.device.attribute(DeviceAttribute.MAX_THREADS_PER_BLOCK)
-    if info.max_threads is not None:
-        most = min(most, math.prod(info.max_threads))
+    most = bounded_threads(shape.kernel, shape.device)
     if total > most:
         raise Refusal(Status.INVALID_VALUE, f"a block of {total} threads, {quoted(info.name)} takes {most}")
     if info.required_threads is not None and shape.block != info.required_threads:

@@ -25,6 +25,8 @@ __all__ = [
     "active_clusters",
     "available_shared_memory",
     "block_registers",
+    "bounded_threads",
+    "largest_block",
     "largest_cluster",
 ]
 
@@ -54,6 +56,23 @@ def _thread_registers(kernel: Kernel) -> int:
 def block_registers(kernel: Kernel, threads: int, device: Device) -> int:
     """Return the registers that a block of so many threads takes; each warp gets whole units of them."""
     return _warps(threads, device) * device.attribute(DeviceAttribute.WARP_SIZE) * _thread_registers(kernel)
+
+
+def bounded_threads(kernel: Kernel, device: Device) -> int:
+    """Return the most threads of a block that the device and the kernel's own bounds allow."""
+    most = device.attribute(DeviceAttribute.MAX_THREADS_PER_BLOCK)
+    bound = kernel.info.max_threads  # of a kernel with only one block a driver says what the device takes
+    return most if bound is None else min(most, math.prod(bound))
+
+
+def largest_block(kernel: Kernel, device: Device) -> int:
+    """Return the most threads of a block for which there are registers too."""
+    most = bounded_threads(kernel, device)
+    each = block_registers(kernel, 1, device)
+    if each == 0:
+        return most
+    warps = device.attribute(DeviceAttribute.MAX_REGISTERS_PER_BLOCK) // each
+    return min(most, warps * device.attribute(DeviceAttribute.WARP_SIZE))
 
 
 def _by_registers(kernel: Kernel, threads: int, device: Device) -> int | None:
