@@ -3,7 +3,7 @@ import gc
 import pytest
 import torch
 
-from trunnion.errors import DriverError
+from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DriverError
 from trunnion.model.dtypes import DTYPES
 from trunnion.sim.memory import DeviceMemory
 from trunnion.sim.status import Refusal, Status
@@ -74,6 +74,30 @@ def test_views_that_are_refused(memory, offset, shape, strides, expected):
     with pytest.raises(DriverError) as caught:
         memory.on(0).view(allocation.address + offset, "float32", shape, strides)
     assert code(caught) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "kind", "said"),
+    [
+        (3, None, ArgumentTypeError, "'shape': got int"),
+        ((4,), 1, ArgumentTypeError, "'strides': got int"),
+        ((-1,), None, ArgumentValueError, "'shape': got .-1,., expected extents from 0 on"),
+        ((0, -1), None, ArgumentValueError, "extents from 0 on"),
+        ((2, -3), (1, 1), ArgumentValueError, "extents from 0 on"),
+        ((2, 2), (1,), ArgumentValueError, "'strides': got .1,., expected 2 of them"),
+    ],
+)
+def test_views_of_no_shape_are_refused_for_it(memory, shape, strides, kind, said):
+    allocation, _buffer = memory.allocate(64, 0)
+    with pytest.raises(kind, match=said):
+        memory.on(0).view(allocation.address + 32, "float32", shape, strides)
+
+
+@pytest.mark.parametrize("nbytes", [-1, 1.0, None])
+def test_bytes_are_counted_from_0_on(memory, nbytes):
+    allocation, _buffer = memory.allocate(64, 0)
+    with pytest.raises(ArgumentError, match="nbytes"):
+        memory.on(0).read(allocation.address, nbytes)
 
 
 def test_another_devices_memory_is_out_of_bounds(memory):

@@ -10,9 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.errors import DriverError
+from trunnion.arguments import expect
+from trunnion.errors import ArgumentValueError, DriverError
 from trunnion.model.dtypes import DType, dtype
 from trunnion.sim.addresses import Addresses
+from trunnion.sim.devices import check_integer
 from trunnion.sim.status import Refusal, Status
 from trunnion.turns import Turns
 
@@ -258,6 +260,10 @@ class BoundMemory:
 
         Raises
         ------
+        ArgumentTypeError
+            If the shape or the strides are no tuple.
+        ArgumentValueError
+            If an extent is negative, or there is not one stride for each dimension.
         DriverError
             ``CUDA_ERROR_ILLEGAL_ADDRESS`` if any element lies outside a live allocation of this device,
             ``CUDA_ERROR_MISALIGNED_ADDRESS`` if the address is not a multiple of the element's size.
@@ -266,6 +272,7 @@ class BoundMemory:
 
         row = dtype(dtype_)
         kind: Any = getattr(torch, row.name)
+        _check_shape(shape, strides)
         steps = contiguous(shape) if strides is None else strides
         if 0 in shape:  # typed by a view: a factory warns about some of the types
             return torch.empty(0, dtype=torch.uint8).view(kind).as_strided(shape, steps)
@@ -294,9 +301,14 @@ class BoundMemory:
 
         Raises
         ------
+        ArgumentTypeError
+            If their number is no integer.
+        ArgumentValueError
+            If it is negative.
         DriverError
             ``CUDA_ERROR_ILLEGAL_ADDRESS``, if they are not all in one live allocation of this device.
         """
+        nbytes = check_integer("nbytes", nbytes, 0)
         self.memory.check(address, nbytes, self.device, self.user)
         return ctypes.string_at(address, nbytes)
 
@@ -310,6 +322,16 @@ class BoundMemory:
         """
         self.memory.check(address, len(data), self.device, self.user)
         ctypes.memmove(address, data, len(data))
+
+
+def _check_shape(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> None:
+    expect(shape, (tuple, list), "shape", "a tuple of extents")
+    if min(shape, default=0) < 0:
+        raise ArgumentValueError("shape", f"{shape}", "extents from 0 on")
+    if strides is not None and len(expect(strides, (tuple, list), "strides", "a tuple of steps")) != len(
+        shape
+    ):
+        raise ArgumentValueError("strides", f"{strides}", f"{len(shape)} of them, one for each dimension")
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
