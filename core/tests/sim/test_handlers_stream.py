@@ -80,6 +80,34 @@ def test_a_window_is_set_read_and_copied(library, simulator):
     assert library("cuStreamCopyAttributes", foreign, stream) is Status.INVALID_HANDLE
 
 
+def test_all_copied_attributes_are_traced(library, simulator):
+    """As many as differ: a window that the source does not have is taken from the target."""
+    stream, other = library.handle("cuStreamCreate", 1), library.handle("cuStreamCreate", 1)
+    sync, domain = LaunchAttributeId.SYNCHRONIZATION_POLICY, LaunchAttributeId.MEM_SYNC_DOMAIN
+    library.ok("cuStreamSetAttribute", stream, WINDOW, window_of(0x4000, 8192, 0.25, 2, 1))
+    library.ok("cuStreamSetAttribute", stream, domain, value_of("memSyncDomain", 1))
+    library.ok("cuStreamSetAttribute", other, sync, value_of("syncPolicy", 4))
+    simulator.clear_trace()
+    library.ok("cuStreamCopyAttributes", stream, other)
+    assert simulator.trace == (
+        StreamAttributeSet(
+            WINDOW, WindowAttribute(0, 0, 0.0, AccessProperty.NORMAL, AccessProperty.NORMAL), 0, stream
+        ),
+        StreamAttributeSet(sync, 4, 0, stream),
+        StreamAttributeSet(domain, 0, 0, stream),
+    )
+    simulator.clear_trace()
+    library.ok("cuStreamCopyAttributes", stream, other)
+    assert simulator.trace == ()
+
+
+def test_attributes_are_copied_within_a_context(library, simulator):
+    stream = library.handle("cuStreamCreate", 1)
+    library.handle("cuCtxCreate_v2", 0, 0)
+    other = library.handle("cuStreamCreate", 1)
+    assert library("cuStreamCopyAttributes", other, stream) is Status.INVALID_HANDLE
+
+
 @pytest.mark.parametrize(
     "fields",
     [(0x4000, 1 << 30, 0.5, 2, 1), (0x4000, 64, 1.5, 2, 1), (0x4000, 64, 0.5, 2, 2), (0x4000, 64, 0.5, 3, 1)],

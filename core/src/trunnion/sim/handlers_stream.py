@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.sim.abi import AccessPolicyWindowStruct, LaunchAttributeId, LaunchAttributeValue
 from trunnion.sim.host import HostReader, put
-from trunnion.sim.launch_attributes import PRIORITIES, check_window
+from trunnion.sim.launch_attributes import PRIORITIES, AccessProperty, WindowAttribute, check_window
 from trunnion.sim.objects import Event, Stream
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import EventRecorded, EventWaited, StreamAttributeSet, Synchronized
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trunnion.sim.call import Call, Handler
-    from trunnion.sim.launch_attributes import WindowAttribute
 
 __all__ = ["HANDLERS"]
 
@@ -29,6 +28,7 @@ _NO_TIMING: Final = 2
 _EVENT_FLAGS: Final = range(8)  # blocking sync, no timing, interprocess
 _INTERPROCESS: Final = 4
 _EXTERNAL: Final = 1
+_NO_WINDOW: Final = WindowAttribute(0, 0, 0.0, AccessProperty.NORMAL, AccessProperty.NORMAL)
 _OTHERS: Final = {
     LaunchAttributeId.SYNCHRONIZATION_POLICY: range(1, 5),
     LaunchAttributeId.MEM_SYNC_DOMAIN: range(2),
@@ -134,11 +134,10 @@ def _get_attribute(call: Call, handle: int | None, attribute: int, result: int |
         raise Refusal(Status.INVALID_VALUE, "value_out is a null pointer")
     value = LaunchAttributeValue()
     if attribute == LaunchAttributeId.ACCESS_POLICY_WINDOW:
-        if stream.window is not None:
-            window = stream.window
-            value.accessPolicyWindow = AccessPolicyWindowStruct(
-                window.address, window.nbytes, window.hit_ratio, window.hit_property, window.miss_property
-            )
+        window = stream.window or _NO_WINDOW
+        value.accessPolicyWindow = AccessPolicyWindowStruct(
+            window.address, window.nbytes, window.hit_ratio, window.hit_property, window.miss_property
+        )
     elif attribute == LaunchAttributeId.PRIORITY:
         value.priority = stream.priority
     else:
@@ -148,13 +147,24 @@ def _get_attribute(call: Call, handle: int | None, attribute: int, result: int |
 
 def _copy_attributes(call: Call, target: int | None, source: int | None) -> None:
     to, origin = call.state.stream(call.stream(target)), call.state.stream(call.stream(source))
-    if to.device is not origin.device:
+    if to.context.home is not origin.context.home:
         raise Refusal(Status.INVALID_HANDLE, "the streams are of different contexts")
+    before = _copied(to)
     to.window, to.attributes = origin.window, dict(origin.attributes)
-    if origin.window is not None:
-        kind = LaunchAttributeId.ACCESS_POLICY_WINDOW
-        event = StreamAttributeSet(kind, origin.window, to.device.ordinal, call.stream(target))
-        call.state.trace.add(event)
+    for attribute, value in _copied(to).items():
+        if value != before[attribute]:
+            event = StreamAttributeSet(attribute, value, to.device.ordinal, call.stream(target))
+            call.state.trace.add(event)
+
+
+def _copied(stream: Stream) -> dict[int, WindowAttribute | int]:
+    """Return the attributes of a stream that are copied, whether they were set or not: all but its priority."""
+    held: dict[int, WindowAttribute | int] = {
+        LaunchAttributeId.ACCESS_POLICY_WINDOW: stream.window or _NO_WINDOW
+    }
+    for number, allowed in _OTHERS.items():
+        held[number] = stream.attributes.get(number, allowed.start)
+    return held
 
 
 def _event_create(call: Call, result: int | None, flags: int) -> None:
