@@ -161,8 +161,8 @@ IN_CALLS = frozenset(
         "core/src/trunnion/operators/registration.py torch",
         "core/src/trunnion/operators/shapes.py torch",
         "core/src/trunnion/sim/im2col_view.py torch",
+        "core/src/trunnion/sim/map_elements.py torch",
         "core/src/trunnion/sim/memory.py torch",
-        "core/src/trunnion/sim/tiled_view.py torch",
         "core/src/trunnion/testing/gpu/cupti.py cuda",
         "core/src/trunnion/testing/beside_saboteurs.py torch",  # which memory is the same is told by torch's storages
         "core/src/trunnion/testing/detail_saboteurs.py torch",  # the same

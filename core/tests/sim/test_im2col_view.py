@@ -90,6 +90,8 @@ def test_outside_is_filled(simulator):
     channels = view.load((-1, 0, 0))
     assert torch.equal(channels[:3, 1:], tensor.cpu()[0, :, :3])
     assert channels[:, 0].isnan().all()
+    read_as_bits = view.load((2, -1, 0), dtype_="int32")
+    assert torch.equal(read_as_bits, column.view(torch.int32))
 
 
 def test_what_is_stored_lands_where_it_is_loaded_from(simulator):

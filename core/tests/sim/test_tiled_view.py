@@ -42,6 +42,12 @@ def test_outside_is_filled(simulator, grid, fill):
     assert torch.equal(torch.isnan(box), torch.isnan(expected))
 
 
+@pytest.mark.parametrize("kind", ["int32", "uint32"])
+def test_nan_is_filled_in_the_map_s_own_type_whatever_it_is_read_as(simulator, grid, kind):
+    view = view_of(simulator, grid, (4, 4), oob_fill=OobFill.NAN_REQUEST_ZERO_FMA)
+    assert torch.equal(view.load((-2, 3), kind), view.load((-2, 3)).view(getattr(torch, kind)))
+
+
 def test_a_box_wholly_outside(simulator, grid):
     view = view_of(simulator, grid, (2, 4))
     for corner in ((8, 0), (0, 5), (-4, 0), (1 << 20, 0)):

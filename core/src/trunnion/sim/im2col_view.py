@@ -5,20 +5,19 @@ Source: PTX ISA, Tensors, im2col mode.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ArgumentValueError
 from trunnion.model.dtypes import dtype
-from trunnion.sim.map_elements import element_type
-from trunnion.sim.tensormap import Im2colRequest, OobFill
+from trunnion.sim.map_elements import element_type, outside
 
 if TYPE_CHECKING:
     import torch
 
     from trunnion.model.dtypes import DType
     from trunnion.sim.memory import BoundMemory
+    from trunnion.sim.tensormap import Im2colRequest
 
 __all__ = ["Im2colView"]
 
@@ -79,12 +78,8 @@ class Im2colView:
         UnsupportedFeatureError
             If the map is interleaved or its elements are packed.
         """
-        import torch  # noqa: PLC0415 - only a process that runs kernel bodies pays for it
-
         row = element_type(self.request, dtype_)
-        column = torch.zeros(self.column_shape, dtype=getattr(torch, row.name))
-        if self.request.oob_fill is OobFill.NAN_REQUEST_ZERO_FMA:
-            column.fill_(math.nan)
+        column = outside(self.request, self.column_shape, row)
         touched = self._touched(coordinates, offsets)
         if touched.addresses:
             flat, index = self._bytes(touched, row)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import ArgumentValueError, UnsupportedFeatureError
 from trunnion.model.dtypes import DTYPES, DType, dtype
-from trunnion.sim.tensormap import Interleave, TensorMapDataType
+from trunnion.sim.tensormap import Interleave, OobFill, TensorMapDataType
 
 if TYPE_CHECKING:
+    import torch
+
     from trunnion.sim.tensormap import Im2colRequest, TiledRequest
 
-__all__ = ["element_type"]
+__all__ = ["element_type", "outside"]
 
 _DTYPES: Final = {
     TensorMapDataType.UINT8: "uint8",
@@ -57,3 +60,22 @@ def element_type(request: TiledRequest | Im2colRequest, asked: DType | str | Non
         got = f"{row.name} of {row.itemsize} bytes"
         raise ArgumentValueError("dtype_", got, f"a type of {kind.bits // 8} bytes, as {kind.name}")
     return row
+
+
+def outside(request: TiledRequest | Im2colRequest, shape: tuple[int, ...], row: DType) -> torch.Tensor:
+    """Return a new host tensor of what is loaded where a map has no elements: zeros, or NaN if it asks for it.
+
+    Parameters
+    ----------
+    request
+        What the map was encoded from.
+    shape
+        The tensor's.
+    row
+        The element type as which the map is read; the fill is of the map's own, whatever that is read as.
+    """
+    import torch  # noqa: PLC0415 - only a process that runs kernel bodies pays for it
+
+    nan = request.oob_fill is OobFill.NAN_REQUEST_ZERO_FMA
+    own = getattr(torch, element_type(request, None).name)
+    return torch.full(shape, math.nan if nan else 0, dtype=own).view(getattr(torch, row.name))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ArgumentValueError
 from trunnion.model.dtypes import dtype
-from trunnion.sim.map_elements import element_type
-from trunnion.sim.tensormap import OobFill, TiledRequest
+from trunnion.sim.map_elements import element_type, outside
 
 if TYPE_CHECKING:
     import torch
 
     from trunnion.model.dtypes import DType
     from trunnion.sim.memory import BoundMemory
+    from trunnion.sim.tensormap import TiledRequest
 
 __all__ = ["TiledView"]
 
@@ -75,13 +75,9 @@ class TiledView:
         UnsupportedFeatureError
             If the map is interleaved or its elements are packed.
         """
-        import torch  # noqa: PLC0415 - only a process that runs kernel bodies pays for it
-
         row = element_type(self.request, dtype_)
         spans = self._spans(coordinates)
-        nan = self.request.oob_fill is OobFill.NAN_REQUEST_ZERO_FMA
-        raw = torch.zeros(tuple(span.count for span in reversed(spans)), dtype=getattr(torch, row.name))
-        box = raw.fill_(math.nan) if nan else raw
+        box = outside(self.request, tuple(span.count for span in reversed(spans)), row)
         inside = self._inside(spans, row)
         if inside is not None:
             box[_slices(spans)] = inside
