@@ -1,4 +1,5 @@
 import ctypes
+import math
 import threading
 import time
 
@@ -216,6 +217,56 @@ def test_a_call_is_named_by_a_text(simulator, name):
 def test_a_device_is_named_by_its_ordinal(simulator, device):
     with pytest.raises(ArgumentTypeError, match="expected the ordinal of a simulated device"):
         simulator.new_stream(device)
+
+
+@pytest.mark.parametrize(
+    ("argument", "given", "kind"),
+    [
+        ("nth", "a", ArgumentTypeError),
+        ("nth", 1.0, ArgumentTypeError),
+        ("nth", True, ArgumentTypeError),
+        ("nth", (1, "2"), ArgumentTypeError),
+        ("nth", (1, None), ArgumentTypeError),
+        ("nth", ([1],), ArgumentTypeError),
+        ("nth", (1, 0), ArgumentValueError),
+        ("delay", "a", ArgumentTypeError),
+        ("delay", None, ArgumentTypeError),
+        ("delay", math.nan, ArgumentValueError),
+        ("delay", math.inf, ArgumentValueError),
+        ("when", 3, ArgumentTypeError),
+    ],
+)
+def test_wrong_arguments_of_a_fault_are_refused_by_their_names(simulator, argument, given, kind):
+    with pytest.raises(kind, match=f"'{argument}'"), simulator.fault("cuInit", **{argument: given}):
+        pass
+    assert simulator.state.interceptions.standing == {}
+
+
+@pytest.mark.parametrize("interceptor", [3, None, "print"])
+def test_who_stands_before_a_call_can_be_called(simulator, interceptor):
+    with (
+        pytest.raises(ArgumentTypeError, match="'interceptor'"),
+        simulator.intercept("cuInit", interceptor),
+    ):
+        pass
+    assert simulator.state.interceptions.standing == {}
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "device", "kind"),
+    [
+        (5, "cuda", ArgumentTypeError),
+        (5, None, ArgumentTypeError),
+        (5, -1, ArgumentValueError),
+        (5, 1 << 40, ArgumentValueError),
+        ("5", 0, ArgumentTypeError),
+        (-5, 0, ArgumentValueError),
+    ],
+)
+def test_wrong_limits_of_memory_are_refused(simulator, nbytes, device, kind):
+    with pytest.raises(kind), simulator.memory_limit(nbytes, device=device):
+        pass
+    assert simulator.memory.limits == {}
 
 
 def test_who_holds_python_s_lock_is_told(library, simulator, kernel):

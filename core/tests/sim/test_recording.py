@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from trunnion.errors import ArgumentValueError, DriverError, LifecycleError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, DriverError, LifecycleError
 from trunnion.sim.graph import NodeKind
 from trunnion.sim.status import Status
 from trunnion.sim.trace import Captured, GraphLaunched, Launched, MemorySet
@@ -69,6 +69,41 @@ def test_wrong_captures_are_refused(library, simulator):
     with pytest.raises(DriverError) as caught, simulator.capture(stream=1):
         pass
     assert caught.value.code == Status.STREAM_CAPTURE_UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("argument", "given", "kind"),
+    [
+        ("stream", "x", ArgumentTypeError),
+        ("stream", [1], ArgumentTypeError),
+        ("stream", True, ArgumentTypeError),
+        ("stream", -1, ArgumentValueError),
+        ("device", "cuda", ArgumentTypeError),
+        ("device", 9, ArgumentValueError),
+        ("mode", [1], ArgumentTypeError),
+        ("mode", None, ArgumentTypeError),
+    ],
+)
+def test_wrong_arguments_of_a_capture_are_refused_by_their_names(simulator, argument, given, kind):
+    before = _held(simulator)
+    with pytest.raises(kind, match=f"'{argument}'"), simulator.capture(**{argument: given}):
+        pass
+    assert _held(simulator) == before
+
+
+@pytest.mark.parametrize(
+    ("handle", "kind"),
+    [
+        ("x", ArgumentTypeError),
+        (None, ArgumentTypeError),
+        (True, ArgumentTypeError),
+        (-1, ArgumentValueError),
+    ],
+)
+def test_a_current_stream_is_a_handle(simulator, handle, kind):
+    with pytest.raises(kind, match="'handle'"), simulator.stream(handle):
+        pass
+    assert simulator.runtime.current_stream(0) == 0
 
 
 def test_an_error_of_a_body_comes_out_of_the_graph(library, simulator):

@@ -6,9 +6,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from trunnion.arguments import expect
 from trunnion.errors import ArgumentValueError
 from trunnion.sim.devices import architecture, check_integer, check_version, variant
-from trunnion.sim.interception import ALLOCATE, Fault
+from trunnion.sim.interception import ALLOCATE, Fault, call_numbers, check_interceptor
 from trunnion.sim.status import Status
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Controls:
 
         Raises
         ------
+        ArgumentTypeError
+            If the call is named by no text, or the interceptor cannot be called.
         ArgumentValueError
             If there is no such call.
         """
@@ -62,7 +65,13 @@ class Controls:
         ----------
         interceptor
             As for `intercept`, but called with the call's name first: ``interceptor(name, proceed, *arguments)``.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If it cannot be called.
         """
+        check_interceptor(interceptor)
         with ExitStack() as before:
             for name in sorted(self._state.interceptions.names):
                 before.enter_context(self.intercept(name, partial(interceptor, name)))
@@ -112,14 +121,13 @@ class Controls:
         Raises
         ------
         ArgumentTypeError
-            If the status is no number.
+            If an argument is of another type.
         ArgumentValueError
             If there is no such call or status, a number of ``nth`` is below 1, or the delay is negative.
         """
-        chosen = None if nth is None else frozenset((nth,) if isinstance(nth, int) else nth)
         if call == ALLOCATE and status is Status.UNKNOWN:
             status = Status.OUT_OF_MEMORY
-        fault = Fault(status=status, nth=chosen, when=when, delay=delay)
+        fault = Fault(status=status, nth=call_numbers(nth), when=when, delay=delay)
         with self.intercept(call, fault):
             yield fault
 
@@ -130,14 +138,11 @@ class Controls:
         Raises
         ------
         ArgumentTypeError
-            If ``nbytes`` is no integer.
+            If ``nbytes`` or the device is no integer.
         ArgumentValueError
             If there is no such device, or ``nbytes`` is negative.
         """
-        if not 0 <= device < len(self._state.devices):
-            raise ArgumentValueError(
-                "device", f"{device}", f"an integer, 0 to {len(self._state.devices) - 1}"
-            )
+        self._check_ordinal(device)
         before = self._state.memory.limit(device, check_integer("nbytes", nbytes, 0))
         try:
             yield
@@ -186,6 +191,12 @@ class Controls:
             yield
         finally:
             self._become(*before)
+
+    def _check_ordinal(self, device: int) -> None:
+        expect(device, int, "device", "the ordinal of a simulated device")
+        last = len(self._state.devices) - 1
+        if not 0 <= device <= last:
+            raise ArgumentValueError("device", f"{device}", f"an integer, 0 to {last}")
 
     def _become(self, archs: Sequence[Architecture], driver_version: int) -> None:
         for device, arch in zip(self._state.devices, archs, strict=True):

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import difflib
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from trunnion.arguments import expect_text
+from trunnion.arguments import expect, expect_text
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
 from trunnion.messages import describe, shorten
+from trunnion.sim.devices import check_integer
 from trunnion.sim.status import Refusal, Status
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
-__all__ = ["ALLOCATE", "Fault", "Interceptions", "Interceptor", "Proceed"]
+__all__ = [
+    "ALLOCATE",
+    "Fault",
+    "Interceptions",
+    "Interceptor",
+    "Proceed",
+    "call_numbers",
+    "check_interceptor",
+]
 
 ALLOCATE: Final = "allocate"
 """The name under which a launcher's own allocations are intercepted; its arguments are bytes, device, stream."""
@@ -68,10 +78,11 @@ class Interceptions:
         Raises
         ------
         ArgumentTypeError
-            If it is no text.
+            If it is no text, or who is put there cannot be called.
         ArgumentValueError
             If there is no such call.
         """
+        check_interceptor(interceptor)
         name = expect_text(name, "call", "the name of a call of the driver")
         if name not in self._names:
             close = difflib.get_close_matches(name, sorted(self._names), 3)
@@ -96,9 +107,9 @@ class Fault:
     Raises
     ------
     ArgumentTypeError
-        If the status is no number.
+        If the status or the delay is no number, or ``when`` cannot be called.
     ArgumentValueError
-        If it is none of the driver's, a number of ``nth`` is below 1, or the delay is negative.
+        If the status is none of the driver's, or the delay is negative or without end.
     """
 
     status: Status | None
@@ -127,10 +138,13 @@ class Fault:
     def __post_init__(self) -> None:
         if self.status is not None:
             self.status = _status(self.status)
-        if self.nth is not None and min(self.nth, default=0) < 1:
-            raise ArgumentValueError("nth", f"{sorted(self.nth)}", "numbers from 1 on")
-        if self.delay < 0:
-            raise ArgumentValueError("delay", f"{self.delay}", "at least 0 seconds")
+        if self.when is not None and not callable(self.when):
+            raise ArgumentTypeError(
+                "when", describe(self.when), "a function of the call's arguments, or None"
+            )
+        expect(self.delay, (int, float), "delay", "a number of seconds")
+        if not 0 <= self.delay < math.inf:
+            raise ArgumentValueError("delay", f"{self.delay}", "seconds, at least 0")
 
     def __call__(self, proceed: Proceed, *arguments: Any) -> None:
         """Let a call pass, or strike."""
@@ -150,6 +164,39 @@ class Fault:
         if self.status is not None:
             raise Refusal(self.status, f"a planted fault, at call {number}")
         proceed(*arguments)
+
+
+def check_interceptor(interceptor: object) -> None:
+    """Require that what is to stand between a call and the driver can be called.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it cannot.
+    """
+    if not callable(interceptor):
+        raise ArgumentTypeError(
+            "interceptor", describe(interceptor), "a function of proceed and the arguments"
+        )
+
+
+def call_numbers(nth: int | Collection[int] | None) -> frozenset[int] | None:
+    """Return which calls are to fail, counted from 1; None for all.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If they are no integers.
+    ArgumentValueError
+        If one is below 1, or there is none.
+    """
+    if nth is None:
+        return None
+    several = (nth,) if isinstance(nth, int) else expect(nth, Collection, "nth", "an integer, or several")
+    chosen = frozenset(check_integer("nth", number) for number in several)
+    if min(chosen, default=0) < 1:
+        raise ArgumentValueError("nth", f"{sorted(chosen)}", "numbers from 1 on")
+    return chosen
 
 
 def _status(given: object) -> Status:

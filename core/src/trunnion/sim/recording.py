@@ -6,6 +6,7 @@ import weakref
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from trunnion.arguments import expect_text
 from trunnion.errors import ArgumentValueError, DriverError, LifecycleError
 from trunnion.messages import describe
 from trunnion.sim.graph import Graph, GraphExec
@@ -135,6 +136,8 @@ def record(state: DriverState, stream: int, mode: str, *, owned: bool) -> Iterat
 
     Raises
     ------
+    ArgumentTypeError
+        If the mode is no text.
     ArgumentValueError
         If there is no such mode.
     DriverError
@@ -164,9 +167,11 @@ def record(state: DriverState, stream: int, mode: str, *, owned: bool) -> Iterat
 
 def _mode(mode: str) -> CaptureMode:
     modes = {row.name.lower(): row for row in CaptureMode}
-    if mode not in modes:
-        raise ArgumentValueError("mode", f"{describe(mode)}", f"one of {', '.join(modes)}")
-    return modes[mode]
+    expected = f"one of {', '.join(modes)}"
+    name = expect_text(mode, "mode", expected)
+    if name not in modes:
+        raise ArgumentValueError("mode", describe(name), expected)
+    return modes[name]
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from trunnion.arguments import expect, expect_text
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError
+from trunnion.arguments import expect_text
+from trunnion.errors import ArgumentTypeError, LifecycleError
 from trunnion.messages import describe, first_line, type_name
 from trunnion.sim.controls import Controls
+from trunnion.sim.devices import check_integer
 from trunnion.sim.driver import Driver
 from trunnion.sim.objects import LEGACY_STREAM, PER_THREAD_STREAM
 from trunnion.sim.state import DriverState
@@ -191,9 +192,7 @@ class SimulatedDriver(Controls):
         LifecycleError
             If this process was forked from one that used the driver: as on a GPU, a child has none.
         """
-        expect(ordinal, int, "device", "the ordinal of a simulated device")
-        if not 0 <= ordinal < self.devices:
-            raise ArgumentValueError("device", f"{ordinal}", f"an integer, 0 to {self.devices - 1}")
+        self._check_ordinal(ordinal)
         device = self._state.devices[ordinal]
         try:
             self._state.activate(device)
@@ -256,11 +255,13 @@ class SimulatedDriver(Controls):
 
         Raises
         ------
+        ArgumentTypeError
+            If the handle or the device is no integer.
         ArgumentValueError
-            If there is no such device.
+            If there is no such device, or the handle is negative.
         """
         self.device(device)
-        before = self._state.set_current_stream(device, handle)
+        before = self._state.set_current_stream(device, check_integer("handle", handle, 0))
         try:
             yield
         finally:
@@ -291,14 +292,16 @@ class SimulatedDriver(Controls):
 
         Raises
         ------
+        ArgumentTypeError
+            If the stream or the device is no integer, or the mode no text.
         ArgumentValueError
-            If there is no such device or mode.
+            If there is no such device or mode, or the stream's handle is negative.
         DriverError
             If the driver refuses to begin the capture, or something in the block invalidated it.
         """
         from trunnion.sim.recording import record  # noqa: PLC0415 - only who captures pays
 
-        handle = self.new_stream(device) if stream is None else stream
+        handle = self.new_stream(device) if stream is None else check_integer("stream", stream, 0)
         recording = record(self._state, handle, mode, owned=stream is None)
         default = handle in (0, LEGACY_STREAM, PER_THREAD_STREAM)
         # A default stream is one of the current context's.
