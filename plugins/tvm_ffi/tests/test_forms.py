@@ -99,6 +99,14 @@ def test_without_a_signature_arguments_are_passed_as_they_are(function):
 # The function ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_without_a_signature_destinations_are_arguments(function, several):
+    nothing, out = function("nothing"), ramp()
+    for call in (nothing, nothing.bind):
+        with pytest.raises(errors.ArgumentTypeError, match="destinations are arguments"):
+            call(out=(out,) if several else out)
+
+
 def test_a_module_or_a_function_will_do(foreign):
     module = tvm_ffi.load_module(str(foreign))
     for source in (foreign, str(foreign), module, module["axpy"]):

@@ -275,13 +275,14 @@ class ModuleProgram:
         """The call itself: positional arguments, on the current stream; the fastest way in."""
         return self._ready().entry
 
-    def _given(self, out: Any) -> Sequence[Any] | None:
-        if out is None:
-            return None
+    def _given(self, out: Any) -> Any:
+        """Return the outputs of a call as a sequence; without a signature as they are, to be refused as such."""
+        if out is None or self.signature is None:
+            return out
         several = output_list(out)
         if several is not None:
             return several
-        if self.signature is not None and len(self.signature.outputs) == 1:
+        if len(self.signature.outputs) == 1:
             return (out,)
         raise ArgumentTypeError("out", type_name(out), "a sequence of arrays, one for each output, or None")
 
