@@ -12,6 +12,7 @@ from trunnion.testing.harness import Harness, Sabotage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
     from trunnion.testing.machine import Told
 
@@ -39,11 +40,22 @@ class Saboteur:
 
     def apply(self, harness: Harness) -> Harness:
         """Return the harness with the mistake planted."""
-        return replace(harness, sabotage=self.sabotage)
+        kind = harness.machine.kind
+
+        def loaded(program: LoadedProgram) -> LoadedProgram:
+            changed = one = self.sabotage.loaded(program)
+            while isinstance(one, Changed):
+                one.kind, one = kind, one._true  # noqa: SLF001 - our own, where several mistakes are planted
+            return changed
+
+        return replace(harness, sabotage=replace(self.sabotage, loaded=loaded))
 
 
 class Changed:
     """Something as it is, but for what a subclass spoils."""
+
+    kind = ""
+    """Of a loaded program, the kind of target that it launches on, once it is known."""
 
     def __init__(self, true: Any) -> None:
         self._true = true
@@ -61,7 +73,7 @@ class Changed:
         def entry(*args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any) -> Any:
             if named:
                 return self._true.entry(*args, out=out, stream=stream, device=device, **named)
-            convention = Convention((), 1, "cpu" if device == "cpu" else "cuda")
+            convention = Convention((), 1, self.kind or ("cpu" if device == "cpu" else "cuda"))
             out, stream, device = convention.words(out, stream, device)
             return self.call(args, out=out, stream=stream, device=device)
 
