@@ -36,6 +36,7 @@ from trunnion.testing.float_saboteurs import FLOAT_SABOTEURS
 from trunnion.testing.history_saboteurs import HISTORY_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
+from trunnion.testing.narrow_saboteurs import NARROW_SABOTEURS
 from trunnion.testing.plain_tensor_saboteurs import PLAIN_TENSOR_SABOTEURS
 from trunnion.testing.refusal_saboteurs import REFUSAL_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
@@ -444,6 +445,7 @@ _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
     *ATTRIBUTE_SABOTEURS, *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
     *REFUSAL_SABOTEURS, *BINDING_SABOTEURS, *EDGE_SABOTEURS, *DETAIL_SABOTEURS, *BESIDE_SABOTEURS, *UPKEEP_SABOTEURS,
+    *NARROW_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}
