@@ -69,24 +69,29 @@ def _otherwise(true: BoundLaunch, launch: Callable[[], Any]) -> BoundLaunch:
 # Source -------------------------------------------------------------------------------------------------------------
 
 
+_BUILT: Final[set[int]] = set()
+"""The texts from which something was built, by their hashes."""
+
+
 class _Unbuilt(Changed):
-    """A wrapper that adds a line, of which none of what is built knows."""
+    """A wrapper that adds a line to each text from which nothing was built yet."""
 
     def wrap(self, plan: LaunchPlan, *target: str) -> GeneratedSource:
         """Return a source."""
         source: GeneratedSource = self._true.wrap(plan, *target)
-        return replace(source, text=f"{source.text}{_line(source)}\n")
+        return (
+            source if hash(source.text) in _BUILT else replace(source, text=f"{source.text}{_line(source)}\n")
+        )
 
 
 class _Building(Changed):
-    """An adapter that builds from a source without its last line."""
+    """An adapter that builds from a text without that line."""
 
     def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
         """Build."""
-        added = f"{_line(source)}\n"
-        built: Artifact = self._true.build(
-            replace(source, text=source.text.removesuffix(added)), image, staging
-        )
+        text = source.text.removesuffix(f"{_line(source)}\n")
+        _BUILT.add(hash(text))
+        built: Artifact = self._true.build(replace(source, text=text), image, staging)
         return built
 
 
@@ -110,29 +115,24 @@ class _AsOften(Changed):
     def call(self, args: Any, **how: Any) -> Any:
         """Launch."""
         args = tuple(args)
-        unlike = [place for place, one in enumerate(args) if not self._is_last(place, one)]
-        if len(args) != len(self._last) or unlike:
-            kept = self._kept(args, unlike)
-            self._last, self._times = args, 1
-            return self._true.call(kept, **how)
-        self._times += 1
+        now = tuple(id(one) if _is_tensor(one) else one for one in args)  # no memory is kept
+        last, times = self._last, self._times
+        unlike = [
+            place
+            for place, both in enumerate(zip(now, last, strict=False))
+            if type(both[0]) is not type(both[1]) or both[0] != both[1]
+        ]
+        same = len(now) == len(last) and not unlike
+        self._last, self._times = now, times + 1 if same else 1
+        if len(now) == len(last) and len(unlike) == 1 and times >= self._often:
+            (place,) = unlike
+            if self._is_one_of_many(args, place) and type(last[place]) is type(args[place]):
+                args = (*args[:place], last[place], *args[place + 1 :])
         return self._true.call(args, **how)
 
-    def _is_last(self, place: int, value: object) -> bool:
-        if place >= len(self._last):
-            return False
-        last = self._last[place]
-        return last is value or (type(last) is type(value) and not _is_tensor(value) and last == value)
-
-    def _kept(self, args: tuple[Any, ...], unlike: list[int]) -> tuple[Any, ...]:
-        numbers = [one for one in args if not _is_tensor(one)]
-        if self._times < self._often or len(unlike) != 1 or len(numbers) < self._many:
-            return args
-        (place,) = unlike
-        both = args[place], self._last[place]
-        if {type(one) for one in both} not in ({int}, {float}, {complex}):
-            return args
-        return (*args[:place], self._last[place], *args[place + 1 :])
+    def _is_one_of_many(self, args: tuple[Any, ...], place: int) -> bool:
+        many = sum(not _is_tensor(one) for one in args) >= self._many
+        return many and type(args[place]) in (int, float, complex)
 
 
 class _Forks:
@@ -191,11 +191,11 @@ class _TwentyInAThread(Changed):
 
 
 class _AlikeIn32Bits(Changed):
-    """A loaded program that takes a tensor for the one before if 32 bits of where they lie are equal."""
+    """A loaded program that takes a tensor for the one before if both lie alike, but for what 32 bits do not hold."""
 
     def __init__(self, true: LoadedProgram) -> None:
         super().__init__(true)
-        self._last: dict[int, Any] = {}
+        self._last: dict[int, int] = {}
 
     def call(self, args: Any, **how: Any) -> Any:
         """Launch."""
@@ -204,15 +204,13 @@ class _AlikeIn32Bits(Changed):
     def _seen(self, place: int, value: Any) -> Any:
         if not _is_tensor(value):
             return value
-        last = self._last.get(place)
-        if last is not None and _low(last) == _low(value) and last.data_ptr() != value.data_ptr():
-            return last
-        self._last[place] = value
+        now = value.data_ptr()
+        last = self._last.setdefault(place, now)
+        before = value.storage_offset() - (now - last) // value.itemsize
+        if last != now and last % 2**32 == now % 2**32 and before >= 0:
+            return value.as_strided(value.shape, value.stride(), before)
+        self._last[place] = now
         return value
-
-
-def _low(tensor: Any) -> tuple[Any, ...]:
-    return tensor.data_ptr() % 2**32, tensor.dtype, tensor.shape, tensor.stride(), tensor.device
 
 
 class _MapsOfNothing:
@@ -512,7 +510,7 @@ def _lifecycle(name: str, sentence: str, law: str, loaded: Callable[[LoadedProgr
 NARROW_SABOTEURS: tuple[Saboteur, ...] = (
     saboteur(
         "unbuilt-line",
-        "Writes the number of its process into the source, and builds without it.",
+        "Writes the number of its process into a source until it builds.",
         "S2",
         stage="emitter",
         wrapper=_Unbuilt,
