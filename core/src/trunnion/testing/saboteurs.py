@@ -27,6 +27,7 @@ from trunnion.testing.attribute_saboteurs import ATTRIBUTE_SABOTEURS
 from trunnion.testing.beside_saboteurs import BESIDE_SABOTEURS
 from trunnion.testing.binding_saboteurs import BINDING_SABOTEURS
 from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
+from trunnion.testing.closer_saboteurs import CLOSER_SABOTEURS
 from trunnion.testing.detail_saboteurs import DETAIL_SABOTEURS
 from trunnion.testing.edge_saboteurs import EDGE_SABOTEURS
 from trunnion.testing.fact_saboteurs import FACT_SABOTEURS
@@ -445,7 +446,7 @@ _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
     *ATTRIBUTE_SABOTEURS, *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
     *REFUSAL_SABOTEURS, *BINDING_SABOTEURS, *EDGE_SABOTEURS, *DETAIL_SABOTEURS, *BESIDE_SABOTEURS, *UPKEEP_SABOTEURS,
-    *NARROW_SABOTEURS,
+    *NARROW_SABOTEURS, *CLOSER_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}
