@@ -76,7 +76,7 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
     """A call with a wrong argument raises the typed error that names it, and neither allocates nor launches.
 
     So it does after right calls that differ from it in nothing else, and where it is one of many. Tensors that require
-    a gradient are as good as others.
+    a gradient, or were made under ``torch.inference_mode()``, are as good as others.
     """
     harness.once(_check_many)
     harness.once(_check_packed)
@@ -85,6 +85,7 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
     harness.once(_check_alignments)
     harness.once(_check_classes)
     harness.once(_check_gradients)
+    harness.once(_check_inference)
     harness.once(_check_sparse)
     harness.once(_check_many_addresses, each_way=False)
     program, (right, *mistakes) = example
@@ -198,6 +199,31 @@ def _check_gradients(harness: Harness) -> None:
                 check_expected(harness, program, facts, (expected, observed), first=False)
                 learns = [one for one in observed.outputs if one.requires_grad and out is None]
                 harness.require(not learns, "an output that nobody gave requires a gradient")
+
+
+def _check_inference(harness: Harness) -> None:
+    """Require that a tensor of inference mode, which has no version to ask for, is as good as others.
+
+    So it is within that mode and outside of it, and after others at the same address.
+    """
+    import torch  # noqa: PLC0415 - tensors are torch's
+
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    output = TensorParam("b", dtype("float32"), (Const(4),), access="write")
+    program = taking(tensor, outputs=(output,))
+    spec = TensorSpec(dtype="float32", shape=(4,), strides=(1,))
+    with harness.loaded(program) as loaded:
+        for out in (None, (spec,)):
+            with torch.inference_mode():
+                inferred = harness.given(CallSpec(args=(spec,), out=out))
+            ordinary = harness.given(CallSpec(args=(spec,), out=out))
+            for given, within in (
+                (ordinary, False),
+                *itertools.product((inferred, ordinary), (True, True, False, False)),
+            ):
+                again = replace(given, args=list(given.args), out=out and list(given.out or ()))
+                with torch.inference_mode(within):
+                    check_given(harness, program, again, loaded, first=False)
 
 
 def _check_sparse(harness: Harness) -> None:

@@ -19,11 +19,11 @@ from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
 from trunnion.model.float_expr import real, sqrt
 from trunnion.model.launch import Argument, KernelLaunch
-from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
+from trunnion.model.params import Param, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 from trunnion.testing.arithmetic import integer_range
-from trunnion.testing.comparison import check_call, check_moving, check_refused
+from trunnion.testing.comparison import check_call, check_given, check_moving, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.reference import expect
@@ -37,6 +37,7 @@ from trunnion.testing.strategies.numbers import Indexable, Pair, fits
 from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.strategies.struct_views import struct_views
 from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
+from trunnion.testing.ways import Arguments
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -224,8 +225,32 @@ def addresses(harness: Harness, scenario: Scenario) -> None:
     requires=frozenset({Capability.STRUCT_PARAMS}),
 )
 def structs(harness: Harness, scenario: Scenario) -> None:
-    """A struct arrives byte by byte, whatever object of the buffer protocol holds it."""
+    """A struct arrives byte by byte, whatever object of the buffer protocol holds it.
+
+    It is the caller's again when the call is over: nothing holds its buffer, be the call refused or bound.
+    """
     delivers(harness, scenario)
+    harness.once(_check_let_go)
+
+
+_STRUCT = bytes(range(1, 13))
+
+
+def _check_let_go(harness: Harness) -> None:
+    """Require that whoever passed a struct's bytes may give them another size, once the call is over."""
+    struct, number = StructParam("c", len(_STRUCT), 4), ScalarParam("n", dtype("int32"))
+    program = taking(struct, number)
+    held: tuple[bytearray, ...] = (bytearray(_STRUCT), bytearray(_STRUCT[1:]))  # the second is too short
+    with harness.loaded(program) as loaded:
+        for given, value in itertools.product(held, (5, 1 << 40, 5)):
+            check_given(harness, program, Arguments(args=[given, value], device=0), loaded, first=False)
+            try:
+                given.extend(b"more")
+            except BufferError as error:
+                harness.violation(
+                    f"a call with {value} is over, and a struct's buffer is still held: {error}"
+                )
+            del given[-4:]
 
 
 _VIEWS = frozenset({Capability.TENSOR_VIEWS, Capability.DYNAMIC_SHAPES})
