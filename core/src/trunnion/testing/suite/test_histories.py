@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.sim.interception import Proceed
     from trunnion.sim.objects import Context
@@ -224,9 +225,11 @@ def _interrupted(draw: st.DrawFn, harness: Harness) -> History:
 def interrupted_calls(harness: Harness, history: History) -> None:
     """A call that a signal's handler ends by an exception, wherever in Python, leaves nothing to the calls after it.
 
-    The exception is the caller's, also where the tensor library was asked for something.
+    The exception is the caller's, also where the tensor library was asked for something. A close that is ended so, in
+    its waiting or before, is done by the next one.
     """
     harness.once(_interrupt_library)
+    harness.once(_interrupt_close)
     if harness.way.id == "call":  # what prepares a device is the same by every way
         harness.once(_interrupt_preload)
     with harness.loaded(history.program) as loaded:
@@ -272,6 +275,58 @@ def _interrupt_preload(harness: Harness) -> None:
             harness.require(left == contexts, f"{len(left)} contexts are current, not {len(contexts)}")
         places = places if place else interruption.places
         place += 1
+
+
+_CLOSES: Final = 20
+"""At how many places a close is interrupted, about."""
+
+
+def _interrupt_close(harness: Harness) -> None:
+    """Interrupt a close, and require that another one does what is left, and nothing twice.
+
+    A signal that comes while the driver waits is handled when it has waited: at the next place. Of what is interrupted
+    later nobody knows whether it was done.
+    """
+    program = plain_program(harness.capabilities)
+    artifact, stack = harness.built(program), harness.simulator.state.stack()
+    contexts = tuple(stack)
+    places, waited = _close_interrupted(harness, program, artifact, 0)
+    for place in sorted({1, waited, waited + 1, *some_places(places, _CLOSES, 0)}):
+        _close_interrupted(harness, program, artifact, place, waited)
+        left, stack[:] = tuple(stack), contexts
+        harness.require(
+            left == contexts,
+            f"{len(left)} contexts are current, not {len(contexts)}, closed at place {place}",
+        )
+
+
+def _close_interrupted(
+    harness: Harness, program: KernelProgram, artifact: Artifact, place: int, waited: int = 0
+) -> tuple[int, int]:
+    """Interrupt a close at a place, close again, and return how many places there are, and when it had waited."""
+    seen = 0
+    with closing(harness.reopen(program, artifact)) as loaded:
+        Bench(harness, program, loaded).call("call")
+        harness.machine.clear_trace()
+        with suppress(KeyboardInterrupt), interrupting(is_of_backend, place) as interruption:
+
+            def note(proceed: Proceed, *arguments: Any) -> None:
+                nonlocal seen
+                seen = interruption.places
+                proceed(*arguments)
+
+            with harness.simulator.intercept("cuCtxSynchronize", note):
+                harness.machine.call(loaded.close)
+        events = harness.sabotage.trace(harness.machine.trace)
+        again = observe(harness, loaded.close)
+        told = (*events, *again.events)
+        count = sum(isinstance(event, LibraryUnloaded) for event in told)
+        where = f"a close that was interrupted at place {place}, and the next one,"
+        harness.require(again.error is None, f"{where} raised {again.error!r}")
+        harness.require(count <= 1, f"{where} unloaded {count} times")
+        left = not count or not any(isinstance(event, Synchronized) for event in told)
+        harness.require(place > waited + 1 or not left, f"{where} left something: the events are {told}")
+    return interruption.places, seen
 
 
 def _interrupt(bench: Bench, step: Step, place: int) -> int:
