@@ -7,6 +7,7 @@ import functools
 import gc
 import sys
 import tempfile
+import threading
 import warnings
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from trunnion.errors import ArgumentError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
 from trunnion.model.launch import KernelLaunch
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.launch import Argument
+    from trunnion.model.window import AccessPolicyWindow
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -113,24 +116,26 @@ def host_memory_of_calls(harness: Harness, _: None) -> None:
 
     So it is with new numbers, on new streams, into new destinations and from new threads. Of what a launcher keeps
     there is a most, which the first calls of each kind reach. A program that is closed leaves nothing, neither a
-    temporary file nor an open one.
+    temporary file nor an open one, nor a thread.
     """
     program = _program(harness)
     with harness.loaded(program) as loaded, passing_over_what_is_there():
         for kind, calls in _series(harness, loaded):
             _check_grown(harness, kind, calls, _LEAST_BYTES)
-        _check_loads(harness, program)
+        for made in (program, _prepared_for(harness)):
+            _check_loads(harness, made)
 
 
 def _check_loads(harness: Harness, program: KernelProgram) -> None:
-    """Require that programs that are loaded and closed leave nothing, neither in memory nor of files."""
+    """Require that programs that are loaded and closed leave nothing, neither in memory nor of files and threads."""
     loads = _loads(harness, program)
     with _own_temporary_files() as folder:
         loads[0]()  # a process may keep one thing for all its programs
-        before = _files(folder)
+        before = _left(folder)
         _check_grown(harness, "of a program that is loaded and closed", loads, _LEAST_OF_LOADS)
-        left = [now - then for now, then in zip(_files(folder), before, strict=True)]
-    told = f"{len(loads)} programs that were loaded and closed left {left[0]} temporary files, {left[1]} open ones"
+        left = [now - then for now, then in zip(_left(folder), before, strict=True)]
+    files = f"{left[0]} temporary files, {left[1]} open ones"
+    told = f"{len(loads)} programs that were loaded and closed left {files}, {left[2]} threads"
     harness.require(max(left) < len(loads) * _LEAST_OBJECTS, told)
 
 
@@ -146,10 +151,11 @@ def _own_temporary_files() -> Iterator[Path]:
             tempfile.tempdir = before
 
 
-def _files(folder: Path) -> tuple[int, int]:
-    """Return how many files lie in a folder, and how many the process has open: none, where no one says."""
-    opened = Path("/proc/self/fd")
-    return len(list(folder.iterdir())), len(list(opened.iterdir())) if opened.exists() else 0
+def _left(folder: Path) -> tuple[int, int, int]:
+    """Return how many files lie in a folder, how many are open, and how many threads there are, as far as known."""
+    told = (Path("/proc/self") / what for what in ("fd", "task"))
+    opened, threads = (len(list(one.iterdir())) if one.exists() else 0 for one in told)
+    return len(list(folder.iterdir())), opened, max(threads, threading.active_count())
 
 
 def _check_grown(harness: Harness, kind: str, calls: Sequence[Callable[[], object]], bytes_each: int) -> None:
@@ -207,6 +213,21 @@ def _program(harness: Harness) -> KernelProgram:
         args.append(Workspace("w", dtype("uint8"), (n,)))
     launch = KernelLaunch("k", tuple(args), (one, one, one), (one, one, one))
     return KernelProgram("p", Signature((*tensors, number), (output,)), (CODE,), (launch,))
+
+
+def _prepared_for(harness: Harness) -> KernelProgram:
+    """Return a program whose loading and first call take what closing gives back: variables, and cache for a window."""
+    one = Const(1)
+    tensors = tuple(TensorParam(name, dtype("float32"), (Const(_EXTENT),)) for name in "ab")
+    number = ScalarParam("s", dtype("int32"))
+    window: AccessPolicyWindow | None = None
+    variables: tuple[ModuleVariable, ...] = ()
+    if Capability.ACCESS_POLICY_WINDOW in harness.capabilities:
+        window = tensors[0].window()
+    if Capability.MODULE_VARIABLES in harness.capabilities:
+        variables = (ModuleVariable("v", dtype("int32"), (2,), bytes(8)),)
+    launch = KernelLaunch("k", (*tensors, number), (one,) * 3, (one,) * 3, window=window)
+    return KernelProgram("p", Signature((*tensors, number)), (CODE,), (launch,), variables=variables)
 
 
 def _series(harness: Harness, loaded: LoadedProgram) -> Iterator[tuple[str, Sequence[Callable[[], object]]]]:
