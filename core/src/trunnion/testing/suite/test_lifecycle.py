@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.errors import ArgumentError, LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol
@@ -391,7 +391,11 @@ def _close_within(harness: Harness, scenario: Scenario, first: LoadedProgram, se
 
 @law("C4", given=lambda harness: st.tuples(_any(harness), st.booleans()))
 def preloading(harness: Harness, example: tuple[Scenario, bool]) -> None:
-    """Preloading a device leaves nothing of it to the first call, launches nothing and sets only what launches need."""
+    """Preloading a device leaves nothing of it to the first call, launches nothing and sets only what launches need.
+
+    One below 0, or beyond the last, is an ArgumentError, of a call that names it too; the next call works.
+    """
+    harness.once(_check_ordinals)
     scenario, elsewhere = example
     harness.simulator.clear_trace()
     with harness.loaded(scenario.program) as loaded:
@@ -411,6 +415,26 @@ def preloading(harness: Harness, example: tuple[Scenario, bool]) -> None:
         late = [event for event in observed.events if _prepares(event, waiting)]
         harness.require(not late, f"left to the first call: {late}")
         _check_attributes(harness, scenario.program, (*prepared, *observed.events))
+
+
+def _check_ordinals(harness: Harness) -> None:
+    """Require that a device that there is not is refused by the name of the argument, before anything happens."""
+    with harness.loaded(taking(ScalarParam("n", dtype("int64")))) as loaded:
+        for device in (-1, harness.simulator.devices, -harness.simulator.devices, 2**31 - 1):
+            ways: Mapping[str, Callable[[], Any]] = {
+                "preload": partial(loaded.preload, device),
+                "call": partial(loaded.call, (1,), device=device),
+                "bind": partial(loaded.bind, (1,), device=device),
+                "entry": partial(loaded.entry, 1, device=device),
+            }
+            for way, ask in ways.items():
+                observed = observe(harness, ask)
+                error = observed.error
+                named = isinstance(error, ArgumentError) and error.argument == "device"
+                harness.require(named, f"{way}, of device {device}, raised {error!r}")
+                harness.require(not observed.launches, f"{way}, of device {device}, launched")
+            observed = observe(harness, partial(loaded.call, (1,), device=0))
+            harness.require(observed.error is None and observed.launches, f"raised {observed.error!r}")
 
 
 def _check_attributes(harness: Harness, program: KernelProgram, events: tuple[Told, ...]) -> None:
