@@ -66,7 +66,10 @@ def read_number(kind: str, given: object) -> complex | bool:
             raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}")
         number = bool(given)
     elif isinstance(given, int) or hasattr(given, "__index__"):
-        number = operator.index(cast("Any", given))
+        try:
+            number = operator.index(cast("Any", given))
+        except TypeError as error:  # an array has the method, and refuses
+            raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}") from error
     else:
         raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
@@ -193,8 +194,24 @@ def _check_signs(harness: Harness) -> None:
 def wrong_type(harness: Harness, series: Series) -> None:
     """A number that its type does not hold is refused by its name, and so is a bool for a number, or one for a bool."""
     delivers_each(harness, series)
+    harness.once(_check_lookalikes)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_wide_symbol)
+
+
+def _check_lookalikes(harness: Harness) -> None:
+    """Require that what Python could make a number of, and is none of its kinds, is refused: NumPy's bools too."""
+    kinds = "float32", "int32", "complex64"
+    program = taking(*(ScalarParam(kind, dtype(kind)) for kind in kinds))
+    wrong: list[object] = [Decimal(2), "2", b"2"]
+    if find_spec("numpy") is not None:
+        numpy: Any = import_module("numpy")
+        wrong += [numpy.True_, numpy.array([2]), numpy.datetime64(2, "s")]
+    good = (1.0, 1, 1.0)
+    calls = ((*good[:place], one, *good[place + 1 :]) for place in range(len(good)) for one in wrong)
+    delivers_each(
+        harness, Series(program, tuple(CallSpec(args=args, device=0) for args in (good, *calls, good)))
+    )
 
 
 def _check_wide_symbol(harness: Harness) -> None:
