@@ -35,6 +35,7 @@ from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
 from trunnion.testing.fixed_saboteurs import FIXED_SABOTEURS
 from trunnion.testing.float_saboteurs import FLOAT_SABOTEURS
 from trunnion.testing.history_saboteurs import HISTORY_SABOTEURS
+from trunnion.testing.keeping_saboteurs import KEEPING_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
 from trunnion.testing.narrow_saboteurs import NARROW_SABOTEURS
@@ -446,7 +447,7 @@ _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
     *ATTRIBUTE_SABOTEURS, *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
     *REFUSAL_SABOTEURS, *BINDING_SABOTEURS, *EDGE_SABOTEURS, *DETAIL_SABOTEURS, *BESIDE_SABOTEURS, *UPKEEP_SABOTEURS,
-    *NARROW_SABOTEURS, *CLOSER_SABOTEURS,
+    *NARROW_SABOTEURS, *CLOSER_SABOTEURS, *KEEPING_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}
