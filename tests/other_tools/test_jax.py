@@ -255,3 +255,24 @@ def test_the_code_of_its_page_runs():
         [sys.executable, "-W", "error", "-c", source], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+WIDE = """
+#include <trunnion/block.h>
+void high(const float* x, uint64_t u, float* y, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + (float)(u >> 60);
+}
+"""
+
+
+@pytest.mark.parametrize("u", [1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_number_may_have_all_64_bits(u):
+    """jax-tvm-ffi knows no number without a sign: it ended such a call in `std::bad_cast`."""
+    (n,) = symbols("n")
+    p = ProgramBuilder("high", DeviceCode("c++", WIDE))
+    x, given = p.input("x", "float32", (n,)), p.scalar("u", "uint64")
+    p.launch("high", args=(x, given, p.output("y", "float32", (n,)), n), grid=1, block=1)
+    high = trunnion.jax_call(trunnion.compile(p.build()))
+    for _ in range(2):
+        assert jax.jit(lambda x: high(x, u))(jnp.ones(2)).tolist() == [1 + (u >> 60)] * 2
+    assert high(jnp.ones(2), 1 << 60).tolist() == [2, 2]

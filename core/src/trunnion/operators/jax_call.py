@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,7 @@ _PLATFORMS: Final = {"cuda": "gpu", "cpu": "cpu"}
 _PIECE: Final = 128  # bytes of which jax-tvm-ffi gives out the workspace
 _NUMBERS: Final = {Kind.BOOL: "bool_", Kind.INT: "int64", Kind.UINT: "int64", Kind.FLOAT: "float64"}
 _SIGNED_END: Final = 1 << 63
+_BITS: Final = (1 << 64) - 1
 
 
 def jax_call(program: CompiledProgram) -> Callable[..., Any]:
@@ -226,7 +228,7 @@ class _JaxCall:
         self._name = program.program.name
         self._plugin = program.backend
         self._function = _loaded(program)
-        self._targets: dict[tuple[bool, ...], str] = {}
+        self._targets: dict[tuple[tuple[bool, ...], frozenset[int]], str] = {}
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Call the program."""
@@ -282,19 +284,20 @@ class _JaxCall:
         numbers = {}
         for place, (param, value) in enumerate(zip(self._params, args, strict=True)):
             if isinstance(param, ScalarParam):
-                wide = param.dtype.kind is Kind.UINT and int(value) >= _SIGNED_END
-                kind = "uint64" if wide else _NUMBERS[param.dtype.kind]
-                numbers[f"n{place}"] = getattr(np, kind)(value)
+                passed = int(value) - (_BITS + 1) if _is_wide(param, value) else value
+                numbers[f"n{place}"] = getattr(np, _NUMBERS[param.dtype.kind])(passed)
         return numbers
 
     def _target(self, args: Sequence[Any]) -> str:
-        """Return the name under which XLA knows the launcher, for the tensors that are there."""
+        """Return the name under which XLA knows the launcher, for the tensors that are there and the wide numbers."""
         there = tuple(value is not None for value in args)
-        name = self._targets.get(there)
+        pairs = enumerate(zip(self._params, args, strict=True))
+        wide = frozenset(place for place, (param, value) in pairs if _is_wide(param, value))
+        name = self._targets.get((there, wide))
         if name is None:
             # XLA keeps it until the process ends, longer than an address of ours lasts.
             name = f"trunnion.{self._plan.hash[:32]}.{uuid.uuid4().hex}"
-            function, spec = self._carried(there)
+            function, spec = self._carried(there, wide)
             self._bridge.register_ffi_target(
                 name,
                 function,
@@ -302,19 +305,19 @@ class _JaxCall:
                 platform=_PLATFORMS[self._kind],
                 use_last_output_for_alloc_workspace=bool(self._plan.workspaces),
             )
-            self._targets[there] = name
+            self._targets[there, wide] = name
         return name
 
-    def _carried(self, there: tuple[bool, ...]) -> tuple[Any, list[str]]:
+    def _carried(self, there: tuple[bool, ...], wide: frozenset[int]) -> tuple[Any, list[str]]:
         """Return what XLA calls, and how it passes arguments.
 
         It passes all arrays one behind the other. Where the program has numbers or nothing between them, a function of
-        Python's puts them in order.
+        Python's puts them in order; a number beyond 63 bits it makes what launchers take for such a one.
         """
         numbers = [place for place, param in enumerate(self._params) if isinstance(param, ScalarParam)]
         arrays = [place for place in range(len(there)) if place not in numbers and there[place]]
         between = range(arrays[0], arrays[-1] + 1) if arrays else range(0)
-        if all(there) and list(between) == arrays:
+        if all(there) and not wide and list(between) == arrays:
             spec: list[str] = []
             for place in range(len(there)):
                 spec += [f"attrs.n{place}"] if place in numbers else ["args"] if place == arrays[0] else []
@@ -324,7 +327,7 @@ class _JaxCall:
         def ordered(*given: Any) -> None:
             full: list[Any] = [None] * len(there)
             for place, value in zip(order, given, strict=False):
-                full[place] = value
+                full[place] = ctypes.c_void_p(value & _BITS) if place in wide else value
             main(*full, *given[len(order) :])
 
         spec = ["args", *(f"attrs.n{place}" for place in numbers), "rets"]
@@ -333,6 +336,12 @@ class _JaxCall:
 
 def _is_tensor(param: Param, value: Any) -> bool:
     return isinstance(param, TensorParam) and value is not None
+
+
+def _is_wide(param: Param, value: Any) -> bool:
+    """Return whether a number is beyond what 64 bits with a sign hold: jax-tvm-ffi passes no other integers."""
+    unsigned = isinstance(param, ScalarParam) and param.dtype.kind is Kind.UINT
+    return unsigned and int(value) >= _SIGNED_END
 
 
 def _loaded(program: CompiledProgram) -> Any:
