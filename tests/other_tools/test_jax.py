@@ -186,6 +186,14 @@ def _with(*args, outputs=1, **words):
         (_with(("pointer",)), "addresses"),
         (_with(("struct", 8, 8)), "structs by value"),
         (_with(("scalar", "complex64")), "complex numbers"),
+        *(
+            (_with(("input", kind, ())), "tensors of complex numbers or of pairs of 4-bit floats")
+            for kind in ("complex32", "complex64", "complex128", "float4_e2m1fn_x2")
+        ),
+        *(
+            (_with(("output", kind, ())), "tensors of complex numbers or of pairs of 4-bit floats")
+            for kind in ("complex64", "float4_e2m1fn_x2")
+        ),
     ],
 )
 def test_what_jax_has_not_is_refused_by_name(program, feature):

@@ -66,7 +66,8 @@ def jax_call(program: CompiledProgram) -> Callable[..., Any]:
         If it is no program.
     UnsupportedFeatureError
         If the launcher is Python, or the program asks for what JAX has not: a tensor to write into, an address, a
-        struct, a complex number, a workspace whose size facts of the device decide.
+        struct, a complex number, a tensor of those or of pairs of 4-bit floats, a workspace whose size facts of the
+        device decide.
     ProgramError
         If it has no output, so that there would be nothing to call it for.
     BackendUnavailableError
@@ -105,6 +106,11 @@ def _expect_carried(program: CompiledProgram) -> None:
             [one for one in signature.scalars if one.dtype.kind is Kind.COMPLEX],
             "pass two numbers",
         ),
+        (
+            "tensors of complex numbers or of pairs of 4-bit floats",
+            [one for one in (*signature.tensors, *signature.outputs) if _is_foreign(one)],
+            "declare its bytes as numbers that JAX passes, such as two float32, or a uint8",
+        ),
     ):
         if params:
             raise UnsupportedFeatureError(name, [words], f"{listed(one.name for one in params)}: {hint}")
@@ -120,6 +126,11 @@ def _expect_carried(program: CompiledProgram) -> None:
         raise UnsupportedFeatureError(
             f"a launcher of {program.backend}", ["calls of JAX: it is Python"], hint
         )
+
+
+def _is_foreign(param: TensorParam) -> bool:
+    """Return whether XLA's custom calls, or JAX itself, have no such elements."""
+    return param.dtype.kind is Kind.COMPLEX or param.dtype.name == "float4_e2m1fn_x2"
 
 
 def _expect_sized(name: str, plan: LaunchPlan) -> None:
