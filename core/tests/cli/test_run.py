@@ -395,3 +395,15 @@ def test_a_body_that_did_not_run_is_mentioned(program: Path, tmp_path: Path) -> 
     assert "the body of 'vector_ad' did not run" in done.stdout.replace("\n", " ")
     assert "vector_ad" in report["unused_bodies"]
     assert "vector_add" not in report["unused_bodies"]
+
+
+def test_bodies_are_refused_where_kernels_truly_run(program: Path, tmp_path: Path) -> None:
+    """They would be imported, which runs them, and then be of no use to anybody."""
+    (tmp_path / "bodies.py").write_text("raise SystemExit('imported')")
+    with patch.object(place, "gpu_name", lambda: "GPU 0"), redirect_stdout(io.StringIO()) as out:
+        status = main(["run", str(program), "--bodies", str(tmp_path / "bodies.py"), "--json"])
+    error = json.loads(out.getvalue())["error"]
+    assert (status, error["type"]) == (1, "ArgumentValueError")
+    assert error["message"].startswith(
+        "argument '--bodies': got it without --simulate, expected --simulate too"
+    )

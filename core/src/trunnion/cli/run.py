@@ -94,7 +94,8 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     bodies: Annotated[
         str,
         typer.Option(
-            help="A module, or a .py file, whose BODIES maps kernels to Python functions. It is imported, so it runs."
+            help="A module, or a .py file, whose BODIES maps kernels to Python functions, for --simulate. It is "
+            "imported, so it runs."
         ),
     ] = "",
     size: Annotated[
@@ -127,6 +128,10 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     if on_cpu and (simulate or bodies):
         given = "--simulate" if simulate else "--bodies"
         raise ArgumentValueError(given, "a program for the CPU", "none: its kernels truly run")
+    if bodies and not simulate:
+        raise ArgumentValueError(
+            "--bodies", "it without --simulate", "--simulate too: on a GPU kernels truly run"
+        )
     with nullcontext(host_place()) if on_cpu else choose_place(simulate=simulate) as place:
         replaced = load_bodies(bodies)
         compiled = _compile(subject, chosen, trust=trust)
