@@ -274,3 +274,19 @@ def test_the_command_writes_it_and_says_no_time_unless_the_environment_does(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
     assert main([*words, "--provenance"]) == 1
     assert main([*words, "--provenance", "--builder", "me"]) == 1
+
+
+def test_who_builds_is_said_in_a_provenance_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "build",
+        "vector_add",
+        "--target",
+        "sm_90a",
+        "--backend",
+        "nvrtc",
+        "-o",
+        str(tmp_path / "kernels.trn"),
+    ]
+    assert main([*words, "--builder", "https://example.org/ci"]) == 1
+    assert "'--builder': got it without --provenance, expected --provenance too" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())

@@ -68,6 +68,10 @@ def build(  # noqa: PLR0913 - a command's options are its parameters
     set.
     """
     bundle_path(out)  # before anything is built
+    if builder != UNNAMED_BUILDER and not provenance:
+        raise ArgumentValueError(
+            "--builder", "it without --provenance", "--provenance too: nothing else says it"
+        )
     stated = Builder(builder, _seconds(os.environ.get(_TIME))) if provenance else None
     wanted = _wanted(
         files, list(dict.fromkeys(target or [""])), list(dict.fromkeys(backend or ["auto"])), trust=trust
