@@ -147,6 +147,12 @@ def test_a_stride_that_nothing_is_reached_by_binds_last() -> None:
     assert given_sizes(STRIDED, {"x": x})["s"] == 7
 
 
+def test_the_symbol_of_a_bool_is_a_number() -> None:
+    """As in a call, and in the document: 1 and not true."""
+    (size,) = given_sizes(Signature((ScalarParam("flag", "bool", S),)), {"flag": True}).values()
+    assert (size, type(size)) == (1, int)
+
+
 @pytest.mark.parametrize("text", ["alpha=1e400", "alpha=-1e999", "z=1e400", "z=1+1e400j"])
 def test_a_finite_number_that_cannot_be_held_is_refused(text: str) -> None:
     with pytest.raises(ArgumentValueError, match="a number of type"):

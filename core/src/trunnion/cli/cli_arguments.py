@@ -99,7 +99,7 @@ def _bound(signature: Signature, given: Mapping[str, Any]) -> Iterator[tuple[Sym
     for scalar in signature.scalars:
         value = given.get(scalar.name)
         if scalar.symbol is not None and isinstance(value, int):
-            yield scalar.symbol, value
+            yield scalar.symbol, int(value)
     yield from ((symbol, stride) for symbol, stride, live in strides if not live)
 
 
