@@ -59,8 +59,11 @@ def emit_operator(name: OperatorName, schema: OperatorSchema, key: str, files: L
     out = SourceWriter("  ")
     out.lines("#include <trunnion/torch_operator.hpp>", "", "namespace trunnion {", "namespace {", "")
     out.line(f"constexpr Kind kKinds[] = {{{', '.join(f'Kind::{kind}' for kind in kinds)}}};")
+    shown = ", ".join(cpp_string(shorten(param.name)) for param in schema.signature.params)
+    out.line(f"constexpr const char* kShown[] = {{{shown}}};")
     symbols = f"std::string_view({_bytes(files.symbols)}, {len(files.symbols)})"
-    values = [cpp_string(str(name)), "kKinds", cpp_string(files.launcher), cpp_string(files.image), symbols]
+    places = [cpp_string(files.launcher), cpp_string(files.image), symbols]
+    values = [cpp_string(str(name)), "kKinds", "kShown", *places]
     out.line(f"constexpr Operator kOperator{{{', '.join(values)}}};")
     out.lines("", "}  // namespace", "}  // namespace trunnion", "")
     texts = {name.name: (schema.functional(), False)}
@@ -75,8 +78,8 @@ def emit_operator(name: OperatorName, schema: OperatorSchema, key: str, files: L
             function = f"trunnion::call<trunnion::kOperator, {len(kinds)}, {outputs}, {str(given).lower()}>"
             out.line(f"library.impl({cpp_string(overload)}, &{function});")
     out.line()
-    shown = 'extern "C" __attribute__((visibility("default")))'
-    with out.block(f"{shown} const char* {LOAD}() {{", "}"):
+    exported = 'extern "C" __attribute__((visibility("default")))'
+    with out.block(f"{exported} const char* {LOAD}() {{", "}"):
         out.line("return trunnion::load_launcher<trunnion::kOperator>();")
     return out.text()
 

@@ -40,6 +40,7 @@ enum class Kind : uint8_t {
 struct Operator {
   const char* name;          // for messages
   const Kind* kinds;         // of the arguments
+  const char* const* shown;  // the arguments' names, for messages
   const char* launcher;      // the file beside this library
   const char* image;         // the file with the device image; empty: the launcher holds it
   std::string_view symbols;  // the kernels in it, each ended by a zero
@@ -189,11 +190,12 @@ struct Argument {
     value.v_ptr = &tensor;
   }
 
-  void pack(const Operator& op) {
+  void pack(const Operator& op, size_t place) {
     bytes.reserve(numbers.size());
     for (const int64_t number : numbers) {
       if (number < 0 || number > 255)
-        refuse(op, "ValueError: got a number that is no byte in a list of bytes");
+        refuse(op, std::string("ValueError: argument ") + op.shown[place] +
+                       ": got a number that is no byte, expected bytes, as a list: 0 to 255 each");
       bytes.push_back(static_cast<char>(number));
     }
     array = {bytes.data(), bytes.size()};
@@ -237,9 +239,9 @@ struct Argument {
   }
 
   // Make of it what a launcher takes.
-  void finish(const Operator& op, Kind kind) {
+  void finish(const Operator& op, Kind kind, size_t place) {
     if (handle.get() != nullptr) describe(op);
-    if (kind == Kind::kBytes) pack(op);
+    if (kind == Kind::kBytes) pack(op, place);
   }
 
  private:
@@ -495,7 +497,7 @@ void call(StableIValue* stack, uint64_t, uint64_t) {
   const Launcher& launcher = launcher_of<op>();
   std::array<TVMFFIAny, arguments.size()> given{};
   for (size_t place = 0; place < arguments.size(); ++place) {
-    arguments[place].finish(op, kind(place));
+    arguments[place].finish(op, kind(place), place);
     given[place] = arguments[place].value;
   }
   TVMFFIAny result{};
