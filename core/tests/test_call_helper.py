@@ -6,13 +6,16 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
-from trunnion.call_helper import GROUP, HelpedRuntime, choose, no_helper
+from trunnion.call_helper import GROUP, HelpedRuntime, choose, installed_choice, no_helper
 from trunnion.torch_runtime import HostRuntime, TorchRuntime, default_runtime
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Made(tuple[Any, ...]):
@@ -166,6 +169,15 @@ def test_the_environment_decides(monkeypatch: pytest.MonkeyPatch, value: str, re
     )
     assert done.stdout.startswith("None ")
     assert reason in done.stdout
+
+
+def test_what_another_distribution_announces_hurts_no_launch(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "broken-1.0.dist-info").mkdir()
+    (tmp_path / "broken-1.0.dist-info" / "entry_points.txt").write_text("[scripts]\nno script\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not installed_choice.__wrapped__().broken
 
 
 class Raising:

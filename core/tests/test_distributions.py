@@ -18,6 +18,8 @@ from trunnion.distributions import (
     distribution_of,
     installation_hint,
     installed,
+    name_and_version,
+    packages,
     requirements,
     version_of,
 )
@@ -69,6 +71,31 @@ def test_the_first_of_two_distributions_is_the_one_that_python_imports(install: 
 def test_damaged_metadata_hurt_nobody(install: Install) -> None:
     (install("trunnion-broken") / "METADATA").write_text("\n", encoding="utf-8")
     assert "trunnion" in installed()
+
+
+def test_metadata_that_are_no_text_hurt_nobody(install: Install) -> None:
+    """Of an installation that was broken off, or in another encoding: the name of their folder is left."""
+    folder = install("trunnion-broken", "pluggy")
+    (folder / "METADATA").write_bytes(b"Name: trunnion-broken\nVersion: 2.0\nAuthor: Ren\xe9\n")
+    (folder / "top_level.txt").write_bytes(b"Ren\xe9")
+    (folder / "RECORD").write_bytes(b"Ren\xe9,,\n")
+    (install("half") / "METADATA").write_bytes(b"")
+    found = installed()["trunnion-broken"]
+    assert name_and_version(found) == ("trunnion_broken", "1.0")
+    assert version_of("trunnion-broken") == "1.0"
+    assert requirements(found) == {}
+    assert "pluggy" in packages()["pluggy"]
+    assert "is installed and announces no" in installation_hint("broken", "backend")
+
+
+def test_the_packages_are_those_of_importlib() -> None:
+    theirs = {
+        name: {canonical(one) for one in owners if one}
+        for name, owners in metadata.packages_distributions().items()
+        if name.isidentifier()
+    }
+    ours = {name: {*owners} for name, owners in packages().items() if name != "__pycache__"}
+    assert {name: ours[name] for name in theirs} == theirs
 
 
 def test_requirements_are_names_and_the_extras_that_ask_for_them(install: Install) -> None:
@@ -230,15 +257,30 @@ def test_the_folder_of_all_that_is_python_s_own_is_read_each_time(
     assert [point.value for point in announced("acme")] == ["acme:one"]
 
 
-def test_damaged_entry_points_hurt_those_alone_who_ask_for_them(
-    another_process: Callable[[], None], install: Install
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_damaged_entry_points_hurt_themselves_alone(
+    another_process: Callable[[], None], install: Install, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
 ) -> None:
-    (install("broken") / "entry_points.txt").write_bytes(b"[other]\n\xff = \xff\n")
+    """What announces nothing is an entry point that cannot be imported: so somebody is told of it."""
+    damaged = b"[scripts]\nno script\n# \xff\n[acme]\ntwo\n[other]\n\xff = \xff\n"
+    (install("broken") / "entry_points.txt").write_bytes(damaged)
+    if elsewhere:
+        monkeypatch.setattr(sys, "prefix", "/nowhere")
     for _ in range(2):
-        assert [point.value for point in announced("acme")] == ["acme:one"]
-        with pytest.raises(ValueError, match="decode"):
-            announced("other")
+        assert by_us("acme") == {("one", "acme:one"), ("two", "")}
+        assert by_us("other") == {("\ufffd", "\ufffd")}
         another_process()
+
+
+def test_damaged_entry_points_that_another_finder_finds_hurt_themselves_alone(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce(install("broken"), "[acme]\nbroken\n")
+    (install("more-broken") / "entry_points.txt").write_bytes(b"[acme]\n\xff = \xff\n")
+    announce(install("good"), "[acme]\none = acme:one\n")
+    monkeypatch.setattr(distributions, "_searched", lambda: None)
+    assert by_us("acme") == {("one", "acme:one"), ("broken", "")}
+    assert {point.dist.name for point in announced("acme") if point.dist is not None} == {"good", "broken"}
 
 
 def _edit(site: Path, install: Install) -> None:

@@ -232,6 +232,13 @@ def test_a_broken_plugin_hurts_itself_only(make_plugin: MakePlugin, case: str) -
         assert caught.value.details == failure.traceback
 
 
+@pytest.mark.parametrize("value", ["", "a b", ":x"])
+def test_an_entry_point_that_names_nothing_is_a_failure_that_says_so(value: str) -> None:
+    (failure,) = Registry([EntryPoint("acme", value, "trunnion")]).unavailable()
+    assert failure.reason.startswith(f"its entry point has the value {value!r}, expected 'module'")
+    assert failure.traceback == ""
+
+
 def test_the_traceback_names_the_line_that_failed(make_plugin: MakePlugin) -> None:
     point = make_plugin("broken", "def helper():\n    return 1 / 0\nhelper()\n")
     (failure,) = Registry([point]).unavailable()

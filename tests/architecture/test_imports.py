@@ -60,7 +60,7 @@ LAYERS = {
     "registry": _CONTRACT | {"attempts", "distributions", "hookspecs"},
     "toolchain": _CONTRACT | {"distributions", "storage"},
     "storage": frozenset({"callers", "errors", "turns", "messages"}),
-    "call_helper": _CONTRACT | {"attempts"},
+    "call_helper": _CONTRACT | {"attempts", "distributions"},
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
     "compiled_kernel": _CONTRACT | {"artifacts", "image", "kernel_attributes", "toolchain"},

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.attempts import Failure, attempt
 from trunnion.contract.call_helper import CALL_HELPER_VERSION
+from trunnion.distributions import announced, name_and_version
 from trunnion.messages import describe, shorten
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def choose(points: Iterable[EntryPoint], wanted: str = "") -> Choice:
 
 
 def _owner(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+    return point.value if point.dist is None else " ".join(name_and_version(point.dist)).strip() or "unknown"
 
 
 def _refusal(helper: Any) -> str:
@@ -117,7 +117,7 @@ def _refusal(helper: Any) -> str:
 @functools.cache
 def installed_choice() -> Choice:
     """Return the choice for this process; made once."""
-    return choose(importlib.metadata.entry_points(group=GROUP), os.environ.get(VARIABLE, ""))
+    return choose(announced(GROUP), os.environ.get(VARIABLE, ""))
 
 
 def installed_helper() -> CallHelper | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PREFIX", "announced", "canonical", "distribution_of", "installation_hint", "installed", "metadata_folder",
-    "requirements", "usual_distribution", "version_of",
+    "name_and_version", "packages", "requirements", "usual_distribution", "version_of",
 ]  # fmt: skip
 
 PREFIX = "trunnion-"
@@ -54,46 +54,67 @@ def canonical(name: str) -> str:
 def announced(group: str, *, anew: bool = False) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group: of two distributions of one name, those of the one that Python finds first.
 
-    It is what `importlib.metadata.entry_points` returns, which reads all that every distribution announces, and takes
-    four times as long.
+    It is what `importlib.metadata.entry_points` returns, which reads all that every distribution announces, takes four
+    times as long, and raises for everybody where one of them is damaged. Here a line that announces nothing is an entry
+    point without a value, which fails when it is imported, alone.
 
     Raises
     ------
     OSError
         If the system lets nobody read them.
     """
-    from importlib import metadata  # noqa: PLC0415 - takes longer to import than all of trunnion
-
     folders = _searched()
     if folders is None:
-        return tuple(metadata.entry_points(group=group))
+        return tuple(
+            _point_class()(name, value, group, one)
+            for one in installed().values()
+            for name, value in _lines(_text_of(one, _POINTS), group)
+        )
     own = _own(folder for folder, _ in folders)
     # As it is now: who is installed may announce something else since.
     said = _installed_in(own, group, anew=anew)
     known, found, made = json.loads(said[_POINTS]), list[Any](), _point_class()
     for place in _names_in(folders, said).values():
-        if place in known:
-            found += (made(name, value, group, place) for name, value in known[place])
-        elif place.rpartition("/")[0] not in own and f"[{group}]".encode() in _read(place, _POINTS):
-            found += metadata.Distribution.at(place).entry_points.select(group=group)
+        theirs = known.get(place, ()) if place.rpartition("/")[0] in own else _announced_at(place, group)
+        found += (made(name, value, group, place) for name, value in theirs)
     return tuple(found)
 
 
+def _announced_at(place: str, group: str) -> list[tuple[str, str]]:
+    """Return names and values of a group's entry points, of a distribution whose metadata lie at a place."""
+    return _lines(_read(place, _POINTS).decode("utf-8", "replace"), group)
+
+
+def _lines(said: str, group: str) -> list[tuple[str, str]]:
+    """Return the lines of a group in what a distribution announces, as names and values; of a damaged one no value."""
+    if f"[{group}]" not in said:  # as most say nothing of it
+        return []
+    section, found = "", list[tuple[str, str]]()
+    for line in map(str.strip, said.splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            section = line.strip("[]")
+        elif section == group and line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            found.append((name.strip(), value.strip()))
+    return found
+
+
 @functools.cache
-def _point_class() -> Callable[[str, str, str, str], EntryPoint]:
-    """Return the class of an entry point that was read before, of a distribution whose metadata lie at a place."""
-    from importlib import metadata  # noqa: PLC0415 - as above
+def _point_class() -> Callable[[str, str, str, str | Distribution], EntryPoint]:
+    """Return the class of an entry point of a distribution, or of one whose metadata lie at a place."""
+    from importlib import metadata  # noqa: PLC0415 - takes longer to import than all of trunnion
 
     class Point(metadata.EntryPoint):
         """Its distribution is looked at when somebody wants to know it."""
 
-        def __init__(self, name: str, value: str, group: str, place: str) -> None:
+        def __init__(self, name: str, value: str, group: str, place: str | Distribution) -> None:
             super().__init__(name=name, value=value, group=group)
             vars(self)["place"] = place  # of its class nothing can be set by name
 
         @property
         def dist(self) -> Distribution:  # type: ignore[override]  # which is what importlib sets
-            return metadata.Distribution.at(vars(self)["place"])
+            place = vars(self)["place"]
+            return metadata.Distribution.at(place) if isinstance(place, str) else place
 
     return Point
 
@@ -132,8 +153,8 @@ def version_of(name: str) -> str | None:
         found = distribution_of(name)
     except metadata.PackageNotFoundError:
         return None
-    said = _VERSION.search(found.read_text("METADATA") or "")
-    return said[1] if said else found.version
+    said = _VERSION.search(_text_of(found, "METADATA"))
+    return said[1] if said else name_and_version(found)[1] or None
 
 
 def _metadata_folders() -> dict[str, str] | None:
@@ -182,18 +203,9 @@ def _installed_in(own: Iterable[str], group: str = _USUAL, *, anew: bool = False
     folders = [*own]
 
     def ask() -> Answer:
-        from importlib import metadata  # noqa: PLC0415 - as above
-
         named = {folder: _named_in(folder) for folder in folders}
         places = [place for names in named.values() for place in names.values()]
-        known = {
-            place: [
-                (point.name, point.value)
-                for point in metadata.Distribution.at(place).entry_points.select(group=group)
-            ]
-            for place in places
-            if f"[{group}]".encode() in _read(place, _POINTS)
-        }
+        known = {place: pairs for place in places if (pairs := _announced_at(place, group))}
         # Installers write metadata once, and replace the whole folder; setuptools writes an egg-info's again in place.
         written = [place for place in places if place in known or place.endswith(_WRITTEN_AGAIN)]
         files = (*folders, *(f"{place}/{_POINTS}" for place in written), __file__)
@@ -264,9 +276,59 @@ def installed() -> dict[str, Distribution]:
 
     found: dict[str, Distribution] = {}
     for distribution in metadata.distributions():
-        name = distribution.name or ""  # one whose metadata are damaged has none
+        name, _ = name_and_version(distribution)  # one whose metadata are damaged may have none
         found.setdefault(canonical(name), distribution)
     return found
+
+
+def name_and_version(distribution: Distribution) -> tuple[str, str]:
+    """Return a distribution's name and version; of damaged metadata what their folder is called, or empty texts.
+
+    Parameters
+    ----------
+    distribution
+        The distribution.
+    """
+    try:
+        return distribution.name or "", distribution.version or ""
+    except UnicodeError:
+        folder = str(getattr(distribution, "_path", "")).rpartition("/")[2]  # no public name
+        name, _, version = folder.rpartition(".")[0].partition("-")
+        return name, version
+
+
+def _text_of(distribution: Distribution, name: str) -> str:
+    """Return a file of a distribution's metadata; empty if there is none, or it is no text."""
+    try:
+        return distribution.read_text(name) or ""
+    except UnicodeError:
+        return ""
+
+
+def packages() -> dict[str, tuple[str, ...]]:
+    """Return the distributions that bring each package or module that can be imported, by canonical name.
+
+    It is what `importlib.metadata.packages_distributions` returns, which raises where one of them is damaged.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for owner, distribution in installed().items():
+        for name in _top_level(distribution):
+            found[name] = (*found.get(name, ()), owner)
+    return found
+
+
+def _top_level(distribution: Distribution) -> Iterable[str]:
+    """Return the names of what a distribution brings to be imported."""
+    import csv  # noqa: PLC0415 - only who exports a wheel asks
+    import inspect  # noqa: PLC0415 - as above
+
+    declared = _text_of(distribution, "top_level.txt").split()
+    try:
+        files = () if declared else distribution.files or ()
+    except (UnicodeError, ValueError, csv.Error):
+        files = ()
+    inferred = (one.parts[0] if len(one.parts) > 1 else inspect.getmodulename(one) for one in files)
+    return declared or {name for name in inferred if name and "." not in name}
 
 
 def requirements(distribution: Distribution) -> dict[str, frozenset[str]]:
@@ -283,7 +345,7 @@ def requirements(distribution: Distribution) -> dict[str, frozenset[str]]:
         No extra beside a name: it is required always.
     """
     found: dict[str, frozenset[str]] = {}
-    for line in distribution.requires or ():
+    for line in _requires(distribution):
         name = _NAME.match(line)
         if name is not None:
             extras = frozenset(canonical(extra) for extra in _EXTRA.findall(line))
@@ -292,6 +354,13 @@ def requirements(distribution: Distribution) -> dict[str, frozenset[str]]:
             every = extras if known is None else known | extras if known and extras else frozenset[str]()
             found[canonical(name[1])] = every
     return found
+
+
+def _requires(distribution: Distribution) -> Iterable[str]:
+    try:
+        return distribution.requires or ()
+    except UnicodeError:  # of damaged metadata nothing is known
+        return ()
 
 
 def usual_distribution(name: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, PluginRuleError, attempt, probe
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
-from trunnion.distributions import announced, installation_hint, usual_distribution
+from trunnion.distributions import announced, installation_hint, name_and_version, usual_distribution
 from trunnion.errors import (
     ArgumentTypeError,
     BackendUnavailableError,
@@ -141,7 +141,8 @@ def _owner(entry_point: EntryPoint) -> tuple[str, str]:
     if dist is None:
         return "unknown", ""
     with _reading():  # which a name and a version are, each time
-        return dist.name or "unknown", dist.version or ""
+        name, version = name_and_version(dist)
+    return name or "unknown", version
 
 
 def _owner_of(found: _Plugin | Unavailable) -> tuple[str, str]:
@@ -259,6 +260,11 @@ def _idle_managers() -> list[Any]:
 
 def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpec | None]:
     """Import one plugin and call its hooks. Raises whatever the plugin raises."""
+    if entry_point.pattern.match(entry_point.value) is None:
+        raise PluginRuleError(
+            f"its entry point has the value {shorten(entry_point.value)}, expected 'module' or 'module:object'; "
+            "install it anew, or mend its entry_points.txt"
+        )
     loaded, idle = entry_point.load(), _idle_managers()
     plugin = _Functions(loaded) if isinstance(loaded, ModuleType) else loaded
     manager = idle.pop() if idle else _manager()  # nobody else's as long as the plugin is in it

@@ -72,6 +72,17 @@ def test_of_two_versions_the_one_is_told_that_python_imports(
     assert versions()["pluggy"] == "99.0"
 
 
+def test_of_a_distribution_with_damaged_metadata_the_version_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder = tmp_path / "trunnion_zeta-0.7.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_bytes(b"Name: trunnion-zeta\nVersion: 0.7\nAuthor: Ren\xe9\n")
+    (folder / "entry_points.txt").write_bytes(b"[trunnion]\nno line\nzeta = \xff\n")
+    assert versions()["trunnion-zeta"] == "0.7"
+
+
 def test_a_missing_runtime_is_told() -> None:
     assert [one.code for one in missing_parts({"apache-tvm-ffi": ""})] == ["cpp-runtime-missing"]
     assert list(missing_parts({"apache-tvm-ffi": "0.1"})) == []

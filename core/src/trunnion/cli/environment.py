@@ -16,7 +16,7 @@ from trunnion.artifacts.location import VARIABLE, default_root, is_kept_by_defau
 from trunnion.call_helper import GROUP as HELPERS
 from trunnion.call_helper import installed_choice
 from trunnion.contract.diagnosis import Finding, Severity
-from trunnion.distributions import PREFIX, canonical, installed, requirements
+from trunnion.distributions import PREFIX, announced, canonical, installed, name_and_version, requirements
 from trunnion.errors import ArgumentValueError, ArtifactError, DeviceRequirementError
 from trunnion.registry import GROUP
 from trunnion.signing.keys import PASSWORD
@@ -81,10 +81,13 @@ def versions() -> dict[str, str]:
         *ours,
         *(need for name in ours for need in requirements(there[name])),
     }
-    points = (*metadata.entry_points(group=GROUP), *metadata.entry_points(group=HELPERS))
-    named |= {canonical(point.dist.name) for point in points if point.dist is not None}
+    points = (*announced(GROUP, anew=True), *announced(HELPERS, anew=True))
+    named |= {canonical(name_and_version(point.dist)[0]) for point in points if point.dist is not None} - {""}
     named |= {name for name in there if name.startswith("nvidia-")}
-    found = {name: (there[name].version or "unknown") if name in there else "" for name in sorted(named)}
+    found = {
+        name: (name_and_version(there[name])[1] or "unknown") if name in there else ""
+        for name in sorted(named)
+    }
     return {"python": platform.python_version(), **found}
 
 

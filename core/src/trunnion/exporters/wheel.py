@@ -18,7 +18,7 @@ from trunnion.arguments import expect, expect_text, file_path
 from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.conditions import Machine
-from trunnion.distributions import canonical, distribution_of, requirements
+from trunnion.distributions import canonical, distribution_of, packages, requirements
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
 from trunnion.exporters.programs import bundled_programs, own_conditions, processor_of
 from trunnion.exporters.python_module import emit_module
@@ -128,8 +128,8 @@ def _package_name(name: str, registry: Registry) -> str:
     """
     ours = ("torch", "trunnion", *(plugin.distribution for plugin in registry.plugins()))
     needed = {*map(canonical, ours), *(one for own in ours for one in _required(own))}
-    brought = metadata.packages_distributions()
-    imported = (one for one, owners in brought.items() if needed & {*map(canonical, owners)})
+    brought = packages()
+    imported = (one for one, owners in brought.items() if needed & {*owners})
     taken = {*sys.stdlib_module_names, *map(_spelled, ours), *imported}
     package = _spelled(name)
     # One of its own name may be this wheel, of an earlier version.
