@@ -186,6 +186,44 @@ def test_what_is_missing_for_one_kind_of_target_is_no_matter_to_another():
     assert [choice.reason for choice in explain(for_cuda, registry=known)] == ["there is no cuda.h"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [Availability(usable=False, detail=""), Availability(usable=True, detail="", unusable={"cuda": ""})],
+)
+def test_a_plugin_that_cannot_be_used_and_says_not_why_is_not_chosen(said):
+    silent = replace(backend("silent", DYNAMIC, rank=9), probe=lambda: said)
+    plugins = registry(silent, backend("other", DYNAMIC), compiler())
+    assert choose(program(), plugins) == "other"
+    assert explain(program(), registry=plugins)[0].reason == "it says that it cannot be used, and not why"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"usable": "no"},
+        {"usable": None},
+        {"detail": None},
+        {"detail": 7},
+        {"unusable": None},
+        {"unusable": ["cuda"]},
+        {"unusable": {"cuda": None}},
+        {"unusable": {7: ""}},
+    ],
+)
+def test_a_probe_whose_answer_is_none_hurts_its_plugin_alone(fields):
+    def probe():
+        return Availability(**({"usable": True, "detail": ""} | fields))
+
+    plugins = registry(
+        replace(backend("odd", DYNAMIC, rank=9), probe=probe), backend("other", DYNAMIC), compiler()
+    )
+    assert choose(program(), plugins) == "other"
+    (field,) = fields
+    assert f"its probe failed: trunnion.errors.ProgramError: {field}: got" in (
+        explain(program(), registry=plugins)[0].reason
+    )
+
+
 def test_what_a_backend_can_do_on_the_cpu_is_of_no_use_to_a_program_in_cuda():
     limited = both(cuda=frozenset(), cpu=EVERYTHING, rank=9)
     plugins = registry(limited, backend("gpu", DYNAMIC), compiler(), host_compiler())

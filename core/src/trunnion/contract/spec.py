@@ -13,7 +13,7 @@ from trunnion.errors import ProgramError, shorten
 from trunnion.messages import describe, suggestion
 from trunnion.model.capability import Capability
 from trunnion.model.code import BINARY_LANGUAGES, language_name
-from trunnion.model.fields import integer, members
+from trunnion.model.fields import flag, integer, members
 from trunnion.model.fields import text as plain_text
 from trunnion.plain import is_a
 
@@ -49,6 +49,7 @@ _ARCHITECTURES = ("sm_", "compute_")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLACE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 _ARCH = re.compile(r"[A-Za-z0-9_.+-]{0,64}")
+_NOT_SAID = "it says that it cannot be used, and not why"
 
 
 def target_words(given: str) -> str:
@@ -119,7 +120,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether a plugin could work on this machine, found out without touching a device."""
+    """Whether a plugin could work on this machine, found out without touching a device.
+
+    Raises
+    ------
+    ProgramError
+        If a field is of another type: what a plugin says is read where others are chosen, too.
+    """
 
     usable: bool
     """Whether everything that the plugin needs is installed."""
@@ -130,12 +137,24 @@ class Availability:
     unusable: Mapping[str, str] = field(default_factory=dict, hash=False)
     """If it is usable for some kinds of target alone, what is missing for each other kind and how to install it."""
 
+    def __post_init__(self) -> None:
+        flag(self.usable, "usable")
+        object.__setattr__(self, "detail", plain_text(self.detail, "detail", least=0))
+        given: object = self.unusable
+        if not isinstance(given, Mapping):
+            raise ProgramError(f"got {describe(given)}, expected a mapping", field="unusable")
+        plain = {
+            plain_text(kind, "unusable"): plain_text(why, "unusable", least=0) for kind, why in given.items()
+        }
+        object.__setattr__(self, "unusable", plain)
+
     def problem(self, kinds: Iterable[str]) -> str:
         """Return what is missing, and how to install it; empty if the plugin could work for one of those targets."""
         if not self.usable:
-            return self.detail
-        missing = [self.unusable.get(kind, "") for kind in kinds]
-        return "" if "" in missing or not missing else "; ".join(dict.fromkeys(missing))
+            return self.detail or _NOT_SAID
+        asked = [*kinds]
+        missing = [self.unusable[kind] or _NOT_SAID for kind in asked if kind in self.unusable]
+        return "; ".join(dict.fromkeys(missing)) if len(missing) == len(asked) else ""
 
 
 def _always_available() -> Availability:
