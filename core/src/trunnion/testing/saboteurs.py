@@ -41,6 +41,7 @@ from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
 from trunnion.testing.narrow_saboteurs import NARROW_SABOTEURS
 from trunnion.testing.plain_tensor_saboteurs import PLAIN_TENSOR_SABOTEURS
 from trunnion.testing.refusal_saboteurs import REFUSAL_SABOTEURS
+from trunnion.testing.room_saboteurs import ROOM_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.upkeep_saboteurs import UPKEEP_SABOTEURS
@@ -447,7 +448,7 @@ _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
     *ATTRIBUTE_SABOTEURS, *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
     *REFUSAL_SABOTEURS, *BINDING_SABOTEURS, *EDGE_SABOTEURS, *DETAIL_SABOTEURS, *BESIDE_SABOTEURS, *UPKEEP_SABOTEURS,
-    *NARROW_SABOTEURS, *CLOSER_SABOTEURS, *KEEPING_SABOTEURS,
+    *NARROW_SABOTEURS, *CLOSER_SABOTEURS, *KEEPING_SABOTEURS, *ROOM_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.module_variable import CopyToVariable, ModuleVariable
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.testing.comparison import check_call
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import EVERY_WAY, ONE_WAY, law
 from trunnion.testing.machine import USED, synthetic_image
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trunnion.contract.compiler import DeviceImage, ImageVariable
+    from trunnion.sim.objects import Context
     from trunnion.sim.trace import Launched
     from trunnion.testing.expected import CallSignature
     from trunnion.testing.harness import Harness
+    from trunnion.testing.observed import Observed
 
 __all__: list[str] = []
 
@@ -132,32 +136,60 @@ _LONG = (1 << 17) + 5
 
 
 def _check_other_contexts(harness: Harness) -> None:
-    """Require that a program is launched in a green context, and refused where its variables are others."""
+    """Require that a program is launched in a green context, and refused where its variables are others.
+
+    So it is where that context is current and where a stream is of it, by the program's first call too, and though the
+    driver gives it the handle that a green one had.
+    """
     variable = ModuleVariable("v", dtype("int32"), (2,), bytes(8))
     launch = KernelLaunch("k", (variable,), (Const(1),) * 3, (Const(1),) * 3)
     program = KernelProgram("p", Signature(()), (CODE,), (launch,), variables=(variable,))
     call, state = CallSpec(args=(), device=0), harness.simulator.state
-    for green in (True, False):
-        made = state.make_context(state.contexts[0].device, state.contexts[0] if green else None)
-        with harness.loaded(program) as loaded:
-            harness.call(loaded, call)
-            state.stack().append(made)
-            try:
-                _, observed = harness.call(loaded, call)
-            finally:
-                state.stack().remove(made)
-        state.destroy(made)
-        error = observed.error
-        if green:
-            good = error is None and len(observed.launches) == 1
-            harness.require(good, f"in a green context it launched {len(observed.launches)} times: {error!r}")
-            continue
-        refused = isinstance(error, ArgumentError) and error.argument == "stream" and not observed.launches
+    with harness.simulator.reusing_handles():
+        for green in (True, False):
+            made = state.make_context(state.contexts[0].device, state.contexts[0] if green else None)
+            stream, seen = state.new_stream(made), {}
+            with harness.loaded(program) as loaded:
+                harness.call(loaded, call)
+                seen["on a stream of it"] = harness.call(loaded, call, stream=stream.handle)[1]
+                with _current(harness, made):
+                    seen["where it is current"] = harness.call(loaded, call)[1]
+            with harness.loaded(program) as loaded:
+                with _current(harness, made):
+                    seen["by the first call"] = harness.call(loaded, call)[1]
+                check_call(harness, Scenario(program, call), loaded, first=False)
+            state.remove(stream)
+            state.destroy(made)
+            for where, observed in seen.items():
+                _check_in_another(harness, observed, green=green, where=where)
+
+
+@contextmanager
+def _current(harness: Harness, context: Context) -> Iterator[None]:
+    """Make a context the thread's current one."""
+    stack = harness.simulator.state.stack()
+    stack.append(context)
+    try:
+        yield
+    finally:
+        stack.remove(context)
+
+
+def _check_in_another(harness: Harness, observed: Observed, *, green: bool, where: str) -> None:
+    """Require that a call launched in a green context, and that it was refused in any other one."""
+    error = observed.error
+    if green:
+        good = error is None and len(observed.launches) == 1
         harness.require(
-            refused,
-            f"in a context that has variables of its own, which nobody has written, it launched "
-            f"{len(observed.launches)} times, and the error is {error!r}, expected an ArgumentError of stream",
+            good, f"in a green context, {where}, it launched {len(observed.launches)} times: {error!r}"
         )
+        return
+    refused = isinstance(error, ArgumentError) and error.argument == "stream" and not observed.launches
+    harness.require(
+        refused,
+        f"in a context that has variables of its own, which nobody has written, {where}, it launched "
+        f"{len(observed.launches)} times, and the error is {error!r}, expected an ArgumentError of stream",
+    )
 
 
 def _overwritten(harness: Harness, program: KernelProgram, launches: Sequence[Launched]) -> dict[str, bytes]:

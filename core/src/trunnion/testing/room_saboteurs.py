@@ -1,0 +1,92 @@
+"""Saboteurs of a program in other contexts than its device's primary one, whose variables are others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion import sim
+from trunnion.errors import ArgumentError
+from trunnion.sim.objects import Stream
+from trunnion.testing.saboteur import Changed, Saboteur, saboteur
+
+if TYPE_CHECKING:
+    from trunnion.sim import Simulator
+    from trunnion.sim.objects import Context
+
+__all__ = ["ROOM_SABOTEURS"]
+
+
+def _simulator() -> Simulator:
+    """Return the simulated driver: these saboteurs are of its tier."""
+    return sim.active() or sim.start()
+
+
+def _context(stream: int | None = None) -> Context | None:
+    """Return a stream's context if it has a handle of its own, else the current one."""
+    state = _simulator().state
+    known = state.handled.get(stream or 0)
+    return known.context if isinstance(known, Stream) else next(reversed(state.stack()), None)
+
+
+def _is_foreign(context: Context | None) -> bool:
+    """Whether a context is neither a primary nor a green one, so that it has variables of its own."""
+    return context is not None and context.primary is None and context not in _simulator().state.contexts
+
+
+class _Unrefusing(Changed):
+    """A loaded program that does nothing in some contexts that it should refuse, and says nothing."""
+
+    def _passes_over(self, stream: int | None) -> bool:
+        raise NotImplementedError
+
+    def call(self, args: Any, *, stream: int | None = None, **how: Any) -> Any:
+        """Launch, or not."""
+        passes = self._passes_over(stream)
+        try:
+            return self._true.call(args, stream=stream, **how)
+        except ArgumentError as error:
+            if error.argument == "stream" and passes:
+                return None
+            raise
+
+
+class _AnyStream(_Unrefusing):
+    """A loaded program that looks at the current context alone, and never at that of a stream."""
+
+    def _passes_over(self, stream: int | None) -> bool:
+        return _is_foreign(_context(stream)) and not _is_foreign(_context())
+
+
+class _AnyFirst(_Unrefusing):
+    """A loaded program that takes the context of its first call for one that has its variables."""
+
+    _called = False
+
+    def _passes_over(self, stream: int | None) -> bool:
+        first, self._called = not self._called, True
+        return first and _is_foreign(_context(stream))
+
+
+class _ByHandle(_Unrefusing):
+    """A loaded program that knows the contexts that have its variables by their handles."""
+
+    _known: Final[set[int]] = set()
+
+    def _passes_over(self, stream: int | None) -> bool:
+        context = _context(stream)
+        if context is None or not _is_foreign(context):
+            self._known.update([] if context is None else [context.handle])
+            return False
+        return context.handle in self._known
+
+
+def _lifecycle(name: str, sentence: str, law: str, loaded: type[Changed]) -> Saboteur:
+    return saboteur(name, sentence, law, stage="lifecycle", loaded=loaded)
+
+
+ROOM_SABOTEURS: tuple[Saboteur, ...] = (
+    _lifecycle("streams-unseen", "Says nothing of a stream without its variables.", "M2", _AnyStream),
+    _lifecycle("any-first-context", "Trusts the context of its first call.", "M2", _AnyFirst),
+    _lifecycle("contexts-by-handle", "Knows contexts by their handles alone.", "M2", _ByHandle),
+)
+"""The saboteurs."""
