@@ -1,4 +1,4 @@
-"""Saboteurs of a program in other contexts than its device's primary one, whose variables are others."""
+"""Saboteurs of other contexts than the primary one, of captures behind a bind, and of what tells calls apart."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion import sim
 from trunnion.errors import ArgumentError
+from trunnion.sim.abi import Limit
 from trunnion.sim.objects import Stream
 from trunnion.testing.saboteur import Changed, Saboteur, saboteur
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trunnion.sim import Simulator
     from trunnion.sim.objects import Context
 
@@ -80,6 +83,56 @@ class _ByHandle(_Unrefusing):
         return context.handle in self._known
 
 
+class _LoweredHere(Changed):
+    """A loaded program that gives no cache back where another context than the primary one is current."""
+
+    def close(self) -> None:
+        """Unload."""
+        if not _is_foreign(_context()):
+            self._true.close()
+            return
+        with _simulator().intercept("cuCtxSetLimit", lambda *_: None):
+            self._true.close()
+
+
+class _RaisedHere(Changed):
+    """A loaded program that sets cache aside in the current context, whichever it is, for a window of a stream's."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        if not _is_foreign(_context()):
+            return self._true.call(*args, **how)
+        with _simulator().intercept("cuStreamSetAttribute", _without_cache):
+            return self._true.call(*args, **how)
+
+
+def _without_cache(proceed: Callable[..., None], *arguments: Any) -> None:
+    for context in _simulator().state.contexts:
+        context.limits[Limit.PERSISTING_L2_CACHE_SIZE] = 0
+    proceed(*arguments)
+
+
+class _NormalHere(Changed):
+    """A loaded program that makes lines normal in the context that its caller had current."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        state, context = _simulator().state, _context()
+
+        def normal(proceed: Callable[..., None], *arguments: Any) -> None:
+            if context is None:
+                proceed(*arguments)
+                return
+            state.stack().append(context)
+            try:
+                proceed(*arguments)
+            finally:
+                state.stack().pop()
+
+        with _simulator().intercept("cuCtxResetPersistingL2Cache", normal):
+            return self._true.call(*args, **how)
+
+
 def _lifecycle(name: str, sentence: str, law: str, loaded: type[Changed]) -> Saboteur:
     return saboteur(name, sentence, law, stage="lifecycle", loaded=loaded)
 
@@ -88,5 +141,8 @@ ROOM_SABOTEURS: tuple[Saboteur, ...] = (
     _lifecycle("streams-unseen", "Says nothing of a stream without its variables.", "M2", _AnyStream),
     _lifecycle("any-first-context", "Trusts the context of its first call.", "M2", _AnyFirst),
     _lifecycle("contexts-by-handle", "Knows contexts by their handles alone.", "M2", _ByHandle),
+    _lifecycle("lowered-here", "Gives cache back where no other context is.", "P5", _LoweredHere),
+    _lifecycle("raised-here", "Sets cache aside in whatever context is there.", "P5", _RaisedHere),
+    _lifecycle("normal-here", "Makes lines normal in whatever context is there.", "P4", _NormalHere),
 )
 """The saboteurs."""

@@ -19,7 +19,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
-from trunnion.sim.abi import DeviceAttribute
+from trunnion.sim.abi import DeviceAttribute, Limit
 from trunnion.sim.launch_attributes import AccessProperty
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import (
@@ -32,6 +32,7 @@ from trunnion.sim.trace import (
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Refused
 from trunnion.testing.faults import PlantedFault
+from trunnion.testing.history import in_a_thread
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from trunnion.testing.expected import Expected
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
+    from trunnion.testing.observed import Observed
 
 __all__ = ["windows_on_stream"]
 
@@ -155,6 +157,27 @@ def stream_windows(harness: Harness, example: tuple[Scenario, int]) -> None:
                 check_expected(harness, scenario.program, facts, (expected, observed), first=first)
                 _check_around(harness, observed.events, limit)
                 _check_raised(harness, expected, observed.events, limit)
+    if harness.machine.tier == "sim":
+        harness.once(_check_elsewhere)
+
+
+def _check_elsewhere(harness: Harness) -> None:
+    """Require that lines are made normal on the stream's device, though no context is current, or another device's."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(_SHORT),))
+    program = _windowed(tensor, tensor.window(policy="stream"))
+    call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(_SHORT,), strides=(1,)),))
+    first, second = (harness.given(call, stream=harness.simulator.new_stream(0)) for _ in range(2))
+    seen: dict[str, Observed] = {}
+    with harness.loaded(program) as loaded:
+        with harness.simulator.current(1):
+            seen["under another device's context"] = harness.call_with(loaded, first)[1]
+        in_a_thread(lambda: seen.update({"in a new thread": harness.call_with(loaded, second)[1]}))
+    for where, observed in seen.items():
+        normal = [event.device for event in observed.events if isinstance(event, PersistingLinesReset)]
+        harness.require(
+            observed.error is None and normal == [0],
+            f"called {where}, lines were made normal on the devices {normal}, expected 0: {observed.error!r}",
+        )
 
 
 @st.composite
@@ -314,26 +337,39 @@ def _check_lowered(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
 
 
 def _check_primary(harness: Harness) -> None:
-    """Require that cache is set aside in the device's primary context, whichever other one is current."""
+    """Require that cache is set aside in the device's primary context, whichever other one is current.
+
+    So it is given back there: by a close in another context, and behind the launch of a window that a stream holds.
+    """
     tensor = TensorParam("a", dtype("uint8"), (Const(_SHORT),))
-    program = _windowed(tensor, tensor.window())
     call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(_SHORT,), strides=(1,)),))
     machine, state = harness.machine, harness.simulator.state
-    made, stack = state.make_context(state.contexts[0].device), state.stack()
-    machine.set_aside(0, 0)
-    with harness.loaded(program) as loaded:
-        stack.append(made)
-        try:
-            _, observed = harness.call(loaded, call)
-        finally:
-            stack.remove(made)
-        held = machine.set_aside(0, 0)
-        machine.set_aside(0, held)
+    made, stack, symbol = state.make_context(state.contexts[0].device), state.stack(), kernel_symbol(0)
+    for policy in ("launch", "stream"):
+        seen: list[int] = []
+        machine.set_aside(0, 0)
+        with harness.loaded(_windowed(tensor, tensor.window(policy=policy))) as loaded:
+            harness.simulator.register_body(symbol, partial(_note_set_aside, harness, seen))
+            stack.append(made)
+            try:
+                _, observed = harness.call(loaded, call)
+                loaded.close()
+            finally:
+                stack.remove(made)
+                harness.simulator.unregister_body(symbol)
+        left = machine.set_aside(0, 0)
+        harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+        harness.require(
+            bool(seen) and min(seen) >= _SHORT,
+            f"called in another context, {seen} bytes are set aside in the primary one, by policy {policy}",
+        )
+        harness.require(not left, f"closed in another context, {left} bytes are set aside in the primary one")
     state.destroy(made)
-    harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
-    harness.require(
-        held >= _SHORT, f"called in another context, {held} bytes are set aside in the primary one"
-    )
+
+
+def _note_set_aside(harness: Harness, seen: list[int], _: object) -> None:
+    """Note the bytes of the first device's cache that are set aside, and change nothing."""
+    seen.append(harness.simulator.state.contexts[0].limits.get(Limit.PERSISTING_L2_CACHE_SIZE, 0))
 
 
 def _check_streaming(harness: Harness) -> None:
