@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion import sim
-from trunnion.errors import ArgumentError
+from trunnion.contract.adapter import BoundLaunch
+from trunnion.errors import ArgumentError, CaptureError
 from trunnion.sim.abi import Limit
 from trunnion.sim.objects import Stream
 from trunnion.testing.saboteur import Changed, Saboteur, saboteur
@@ -133,6 +135,34 @@ class _NormalHere(Changed):
             return self._true.call(*args, **how)
 
 
+class _FillsFirst(Changed):
+    """A loaded program whose bound calls fill their outputs, and then look whether their stream is captured."""
+
+    _output: Any = None
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        result = self._true.call(*args, **how)
+        self._output = result if hasattr(result, "data_ptr") else None
+        return result
+
+    def bind(self, *args: Any, **how: Any) -> Any:
+        """Bind."""
+        true = self._true.bind(*args, **how)
+
+        def launch() -> Any:
+            try:
+                return true()
+            except CaptureError:
+                if self._output is not None:
+                    fill = ctypes.CDLL("libcuda.so.1").cuMemsetD8Async
+                    fill.argtypes = (ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, ctypes.c_void_p)
+                    fill(self._output.data_ptr(), 0, 1, true.stream)
+                raise
+
+        return BoundLaunch(launch, name=true.name, device=true.device, stream=true.stream)
+
+
 def _lifecycle(name: str, sentence: str, law: str, loaded: type[Changed]) -> Saboteur:
     return saboteur(name, sentence, law, stage="lifecycle", loaded=loaded)
 
@@ -144,5 +174,6 @@ ROOM_SABOTEURS: tuple[Saboteur, ...] = (
     _lifecycle("lowered-here", "Gives cache back where no other context is.", "P5", _LoweredHere),
     _lifecycle("raised-here", "Sets cache aside in whatever context is there.", "P5", _RaisedHere),
     _lifecycle("normal-here", "Makes lines normal in whatever context is there.", "P4", _NormalHere),
+    _lifecycle("fills-first", "Fills, and then refuses to be captured.", "G3", _FillsFirst),
 )
 """The saboteurs."""

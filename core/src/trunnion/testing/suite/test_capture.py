@@ -19,6 +19,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.window import WindowPolicy
+from trunnion.model.workspace import Workspace
 from trunnion.sim.trace import Allocated, AttributeSet, Captured, LibraryLoaded, LimitSet, MemoryCopied
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Expected, Refused
@@ -216,6 +217,21 @@ def _check_first(harness: Harness, scenario: Scenario, stream: int | None) -> No
 def windows_that_wait(harness: Harness, scenario: Scenario) -> None:
     """A call with a window of policy "stream", which waits for its kernel, is a CaptureError while it is captured."""
     _refuses_captures(harness, scenario)
+    harness.once(_check_nothing_filled)
+
+
+def _check_nothing_filled(harness: Harness) -> None:
+    """Require the same of a call that fills memory ahead of its launch: no fill of it is left in the graph."""
+    tensor = TensorParam("a", dtype("uint8"), (Const(4096),))
+    filled = TensorParam("o", dtype("int32"), (Const(4),), access="write", fill=7)
+    outputs = (filled,) if Capability.OUTPUT_FILL in harness.capabilities else ()
+    zeroed = Workspace("w", dtype("uint8"), (Const(64),), zeroed=True)
+    spaces = (zeroed,) if Capability.WORKSPACE in harness.capabilities else ()
+    one, window = (Const(1),) * 3, tensor.window(policy="stream")
+    launch = KernelLaunch("k", (tensor, *outputs, *spaces), one, one, window=window)
+    program = KernelProgram("p", Signature((tensor,), outputs), (CODE,), (launch,))
+    spec = TensorSpec(dtype="uint8", shape=(4096,), strides=(1,))
+    _refuses_captures(harness, Scenario(program, CallSpec(args=(spec,))))
 
 
 _MODES = ("global", "thread_local", "relaxed")
