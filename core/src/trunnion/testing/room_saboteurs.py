@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion import sim
@@ -10,7 +11,8 @@ from trunnion.contract.adapter import BoundLaunch
 from trunnion.errors import ArgumentError, CaptureError
 from trunnion.sim.abi import Limit
 from trunnion.sim.objects import Stream
-from trunnion.testing.saboteur import Changed, Saboteur, saboteur
+from trunnion.sim.trace import Launched
+from trunnion.testing.saboteur import Changed, Saboteur, in_trace, saboteur
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,6 +165,26 @@ class _FillsFirst(Changed):
         return BoundLaunch(launch, name=true.name, device=true.device, stream=true.stream)
 
 
+_ZEROS: Final = (bytes(8), bytes(7) + b"\x80")
+"""The doubles that are equal to zero."""
+
+
+class _EqualZeros:
+    """Launches with the numbers of the launch before, if all are equal to those: as zeros of either sign are."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[bytes, ...]] = {}
+
+    def __call__(self, event: Launched) -> Launched:
+        last = self._last.get(event.kernel, ())
+        pairs = list(zip(last, event.parameters, strict=False))
+        alike = all(one == other or (one in _ZEROS and other in _ZEROS) for one, other in pairs)
+        if alike and len(last) == len(event.parameters):
+            return replace(event, parameters=last)
+        self._last[event.kernel] = event.parameters
+        return event
+
+
 def _lifecycle(name: str, sentence: str, law: str, loaded: type[Changed]) -> Saboteur:
     return saboteur(name, sentence, law, stage="lifecycle", loaded=loaded)
 
@@ -175,5 +197,12 @@ ROOM_SABOTEURS: tuple[Saboteur, ...] = (
     _lifecycle("raised-here", "Sets cache aside in whatever context is there.", "P5", _RaisedHere),
     _lifecycle("normal-here", "Makes lines normal in whatever context is there.", "P4", _NormalHere),
     _lifecycle("fills-first", "Fills, and then refuses to be captured.", "G3", _FillsFirst),
+    saboteur(
+        "equal-zeros",
+        "Takes a zero for the one before, of either sign.",
+        "V11",
+        stage="driver",
+        trace=in_trace(_EqualZeros(), Launched),
+    ),
 )
 """The saboteurs."""
