@@ -185,6 +185,14 @@ class _EqualZeros:
         return event
 
 
+class _AnyTensors(Changed):
+    """A tensor library that takes all tensors for alike, where nothing else reads them at once."""
+
+    def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
+        """Return what tells nothing apart."""
+        return None if self._true.guard(tensors) is None else lambda *_: True
+
+
 def _lifecycle(name: str, sentence: str, law: str, loaded: type[Changed]) -> Saboteur:
     return saboteur(name, sentence, law, stage="lifecycle", loaded=loaded)
 
@@ -204,5 +212,6 @@ ROOM_SABOTEURS: tuple[Saboteur, ...] = (
         stage="driver",
         trace=in_trace(_EqualZeros(), Launched),
     ),
+    saboteur("any-tensors", "Takes any tensors for alike.", "Y1", stage="binding", runtime=_AnyTensors),
 )
 """The saboteurs."""

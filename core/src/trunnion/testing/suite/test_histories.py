@@ -93,6 +93,7 @@ def one_difference(harness: Harness, history: History) -> None:
         harness.once(_check_last_dimension)
         harness.once(_check_alike_shapes)
     harness.once(_check_named_memory)
+    harness.once(_check_unhelped)
     harness.once(_check_equal_hashes, each_way=False)
 
 
@@ -131,6 +132,43 @@ def _check_named_memory(harness: Harness) -> None:
         for form in range(5):
             bench.call("entry")
             bench.change(CHANGES["named stream"], form)
+            bench.call("entry")
+            bench.change_back()
+            bench.call("entry")
+
+
+class _Unhelped:
+    """A tensor library beside which no call helper is installed: nothing reads several tensors at once.
+
+    Parameters
+    ----------
+    true
+        The library.
+    """
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
+
+    def reader(self, tensors: tuple[Any, ...]) -> None:
+        """Return None: there is no reader."""
+
+    def caller(self, *given: Any) -> None:
+        """Return None: there is no caller."""
+
+
+def _check_unhelped(harness: Harness) -> None:
+    """Require the same where a launcher has to ask of each tensor where it lies, and by another door what it is."""
+    program, library = plain_program(harness.capabilities), harness.sabotage.runtime(harness.machine.runtime)
+    asking = replace(harness, sabotage=replace(harness.sabotage, runtime=lambda _: _Unhelped(library)))
+    with asking.loaded(program) as loaded:
+        bench = Bench(asking, program, loaded)
+        for name in changes_of(program):
+            for _ in range(3):
+                bench.call("entry")
+            bench.change(CHANGES[name], 0)
             bench.call("entry")
             bench.change_back()
             bench.call("entry")
