@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["saved_program", "told_by_a_lone_device"]
 
-_LAWS: Final = ("L1", "F1")
+_LAWS: Final = ("L1", "F1", "M1")
 _EXAMPLES: Final = 3
 _END: Final = 30.0  # seconds for a process to end, once it has told all: far more than any takes
 
