@@ -1,4 +1,4 @@
-"""What callers pass for ``device=``."""
+"""What callers pass for ``device=`` and for ``stream=``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion.arguments import device_ordinal
+from trunnion.arguments import device_ordinal, stream_handle
 from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
@@ -45,6 +45,29 @@ def test_anything_else(device):
         ArgumentTypeError, match="expected None, an ordinal, or a device such as 'cuda' or 'cuda:0'"
     ):
         device_ordinal(device)
+
+
+class Stream:
+    """What says of itself which stream it is, whatever that comes to."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __cuda_stream__(self):
+        return self.answer()
+
+
+def test_a_stream_whose_own_method_raises_says_what():
+    with pytest.raises(
+        ArgumentTypeError, match="got Stream, which raises ZeroDivisionError, expected"
+    ) as caught:
+        stream_handle(Stream(lambda: 1 // 0))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_stream_of_a_later_protocol_is_told_which_one_is_known():
+    with pytest.raises(ArgumentTypeError, match=r"__cuda_stream__\(\) gives \(0, handle\)"):
+        stream_handle(Stream(lambda: (1, 7)))
 
 
 @pytest.fixture(scope="module", params=["nvrtc", "tvm_ffi"])

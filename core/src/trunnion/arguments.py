@@ -137,11 +137,12 @@ def stream_handle(stream: Any) -> int | None:
     """
     if stream is None:
         return None
-    expected = "None, an int, or an object whose __cuda_stream__() gives (version, handle)"
+    expected = "None, an int, or an object whose __cuda_stream__() gives (0, handle)"
     try:
         handle = stream if type(stream) is int else asked(lambda: _handle_of(stream))
     except ForeignError as error:
-        raise ArgumentTypeError("stream", type_name(stream), expected) from error.__cause__
+        got = f"{type_name(stream)}, which raises {type_name(error.__cause__)}"
+        raise ArgumentTypeError("stream", got, expected) from error.__cause__
     if type(handle) is not int:
         raise ArgumentTypeError("stream", type_name(stream), expected)
     if not 0 <= handle < _ADDRESSES:
