@@ -381,6 +381,13 @@ def test_autocast_of_what_is_written_is_refused_as_the_copy_alone_would_be_writt
     assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
 
 
+def test_of_several_tags_the_one_that_is_none_is_told(compiled, name):
+    with pytest.raises(
+        ArgumentTypeError, match=r"'tags': got str 'core' in a list, expected a list of torch\.Tag's"
+    ):
+        trunnion.torch_op(compiled("scale"), name, tags=[torch.Tag.core, "core"])
+
+
 def test_tags_are_torchs(compiled, name, lib):
     op = trunnion.torch_op(compiled("scale"), name, tags=(torch.Tag.cudagraph_unsafe,), lib=lib)
     for overload in (op.default, op.out):

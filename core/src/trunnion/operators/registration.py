@@ -272,8 +272,11 @@ def _expect_castable(torch: Any, autocast: Any, schema: OperatorSchema) -> None:
 def _expect_options(torch: Any, vmap: Any, tags: Any) -> None:
     if vmap is not None and vmap != "loop" and not callable(vmap):
         raise ArgumentTypeError("vmap", describe(vmap), "'loop', a rule (info, in_dims, *args), or None")
-    if not is_exactly(tags, list, tuple) or not all(is_a(one, torch.Tag) for one in tags):
+    if not is_exactly(tags, list, tuple):
         raise ArgumentTypeError("tags", describe(tags), "a list of torch.Tag's")
+    for one in tags:
+        if not is_a(one, torch.Tag):
+            raise ArgumentTypeError("tags", f"{describe(one)} in a list", "a list of torch.Tag's")
 
 
 def _expect_place(torch: Any, name: OperatorName, dispatch_key: Any, lib: Any) -> None:
