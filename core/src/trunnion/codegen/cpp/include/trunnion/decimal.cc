@@ -17,7 +17,8 @@ uint32_t write_decimal(Wide value, char* out) {
   return length;
 }
 
-bool increment_significand(char* text) {
+// Add one to the last digit of a text such as "1.25e+03"; false: it would have to become longer.
+static bool increment_significand(char* text) {
   for (char* at = std::strchr(text, 'e'); at-- != text;) {
     if (is_digit(*at) && *at != '9') {
       ++*at;
@@ -28,7 +29,8 @@ bool increment_significand(char* text) {
   return false;
 }
 
-void write_scientific(double magnitude, char (&text)[40]) {
+// Write the shortest text such as "1.25e+03" that reads back as a finite double which is not negative.
+static void write_scientific(double magnitude, char (&text)[40]) {
   for (int precision = 0; precision <= 16; ++precision) {
     std::snprintf(text, sizeof text, "%.*e", precision, magnitude);
     if (std::strtod(text, nullptr) == magnitude) return;
@@ -37,7 +39,8 @@ void write_scientific(double magnitude, char (&text)[40]) {
   }
 }
 
-uint32_t write_magnitude(double magnitude, char* out) {
+// Write a finite double that is not negative as Python's repr, and return the number of characters.
+static uint32_t write_magnitude(double magnitude, char* out) {
   char text[40];
   write_scientific(magnitude, text);
   char digits[24];

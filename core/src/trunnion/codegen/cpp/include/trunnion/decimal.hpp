@@ -16,15 +16,6 @@ uint32_t write_decimal(Wide value, char* out);
 
 constexpr bool is_digit(char character) { return character >= '0' && character <= '9'; }
 
-// Add one to the last digit of a text such as "1.25e+03"; false: it would have to become longer.
-bool increment_significand(char* text);
-
-// Write the shortest text such as "1.25e+03" that reads back as a finite double which is not negative.
-void write_scientific(double magnitude, char (&text)[40]);
-
-// Write a finite double that is not negative as Python's repr, and return the number of characters.
-uint32_t write_magnitude(double magnitude, char* out);
-
 // Write a double as Python's repr, and return the number of characters; takes room for 48.
 uint32_t write_double(double value, char* out);
 

@@ -2,7 +2,8 @@
 
 namespace trunnion {
 
-void run_share(HostShare* share) {
+// Call the kernel for each block of a share, x fastest, then y, then z.
+static void run_share(HostShare* share) {
   trunnion_block_t block = share->block;
   const uint64_t width = block.grid[0];
   const uint64_t height = block.grid[1];
@@ -21,19 +22,21 @@ void run_share(HostShare* share) {
   }
 }
 
-void* run_share_on_thread(void* share) {
+static void* run_share_on_thread(void* share) {
   run_share(static_cast<HostShare*>(share));
   return nullptr;
 }
 
-uint32_t host_cores() {
+// The cores that this process may run on.
+static uint32_t host_cores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return static_cast<uint32_t>(CPU_COUNT(&allowed));
   const long online = sysconf(_SC_NPROCESSORS_ONLN);  // more cores than a cpu_set_t can tell apart
   return online > 0 ? static_cast<uint32_t>(online) : 1;
 }
 
-uint32_t allocate_shares(HostShare* shares, uint32_t wanted, uint64_t shared_bytes) {
+// Shares with their scratch: as many as there is memory for, at most `wanted`; 0 if there is none for a single one.
+static uint32_t allocate_shares(HostShare* shares, uint32_t wanted, uint64_t shared_bytes) {
   if (shared_bytes == 0) return wanted;
   const uint64_t rounded =
       (shared_bytes + kHostScratchAlignment - 1) / kHostScratchAlignment * kHostScratchAlignment;
@@ -45,7 +48,8 @@ uint32_t allocate_shares(HostShare* shares, uint32_t wanted, uint64_t shared_byt
   return wanted;
 }
 
-void run_shares(HostShare* shares, uint32_t count) {
+// Run every share: the first on the calling thread, each other on one of its own, or here too if there is no thread.
+static void run_shares(HostShare* shares, uint32_t count) {
   for (uint32_t index = 1; index < count; ++index) {
     HostShare& share = shares[index];
     share.started = pthread_create(&share.thread, nullptr, run_share_on_thread, &share) == 0;

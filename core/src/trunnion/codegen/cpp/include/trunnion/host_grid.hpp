@@ -28,20 +28,6 @@ struct HostShare {
   bool started = false;
 };
 
-// Call the kernel for each block of a share, x fastest, then y, then z.
-void run_share(HostShare* share);
-
-void* run_share_on_thread(void* share);
-
-// The cores that this process may run on.
-uint32_t host_cores();
-
-// Shares with their scratch: as many as there is memory for, at most `wanted`; 0 if there is none for a single one.
-uint32_t allocate_shares(HostShare* shares, uint32_t wanted, uint64_t shared_bytes);
-
-// Run every share: the first on the calling thread, each other on one of its own, or here too if there is no thread.
-void run_shares(HostShare* shares, uint32_t count);
-
 // Call `kernel` for each block of a grid.
 //
 //   arguments     the address of each argument; they are read by every call

@@ -2,13 +2,14 @@
 
 namespace trunnion {
 
-bool raise_stream(const TVMFFIAny& given) {
+static bool raise_stream(const TVMFFIAny& given) {
   Text got;
   describe_type(got, given);
   return raise_stream_on_cpu(got);
 }
 
-bool refuse_stream(const Arguments& arguments) {
+// A stream is refused, but for 0: whoever passes on what they were given has that.
+static bool refuse_stream(const Arguments& arguments) {
   const TVMFFIAny* given = arguments.stream();
   const bool none = given == nullptr || (given->type_index == kTVMFFIInt && given->v_int64 == 0);
   return none ? true : raise_stream(*given);

@@ -10,11 +10,6 @@ namespace trunnion {
 
 inline constexpr int32_t kHostDevices = 1;
 
-bool raise_stream(const TVMFFIAny& given);
-
-// A stream is refused, but for 0: whoever passes on what they were given has that.
-bool refuse_stream(const Arguments& arguments);
-
 // What every call has, whatever its program.
 struct CallBase {
   CallBase(Program& whose, Place where) : program(whose), place(where) {}

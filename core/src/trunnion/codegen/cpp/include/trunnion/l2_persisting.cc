@@ -20,7 +20,7 @@ bool read_most_persisting(const Driver& driver, int32_t ordinal, int64_t& most) 
   return true;
 }
 
-void remember_asked(DeviceState& state, int64_t nbytes) {
+static void remember_asked(DeviceState& state, int64_t nbytes) {
   uint64_t before = __atomic_load_n(&state.set_aside, __ATOMIC_RELAXED);
   const uint64_t asked = static_cast<uint64_t>(nbytes);
   while (before < asked && !__atomic_compare_exchange_n(&state.set_aside, &before, asked, false,
@@ -58,7 +58,7 @@ bool set_more_aside(const Site& site, uint32_t kernel, int64_t nbytes) {
   return true;
 }
 
-bool reach_device(Program& program, const TVMFFIAny& device, Entered& entered) {
+static bool reach_device(Program& program, const TVMFFIAny& device, Entered& entered) {
   if (device.type_index != kTVMFFIInt) return raise_trailing("device", device, "an ordinal");
   if (!program.is_reachable()) return false;
   if (device.v_int64 < 0 || device.v_int64 >= program.device_count())

@@ -57,8 +57,6 @@ template <size_t Count>
 // The bytes of a device's cache that can be set aside.
 bool read_most_persisting(const Driver& driver, int32_t ordinal, int64_t& most);
 
-void remember_asked(DeviceState& state, int64_t nbytes);
-
 // Have cache set aside for the windows whose lengths are known before any call.
 bool set_known_aside(const Program& program, DeviceState& state, int32_t device);
 
@@ -72,8 +70,6 @@ inline bool set_aside(const Site& site, uint32_t kernel, int64_t nbytes) {
 }
 
 // What the owner of the limit asks of a launcher; after `close` too, because what was set aside outlives the program. --------
-
-bool reach_device(Program& program, const TVMFFIAny& device, Entered& entered);
 
 // Give the limit in bytes; nothing where the driver has no such limit (MIG, MPS).
 int persisting_limit(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);

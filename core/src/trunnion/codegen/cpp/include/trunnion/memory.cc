@@ -2,7 +2,8 @@
 
 namespace trunnion {
 
-bool raise_unallocated(const DLTensor& wanted, const char* dtype_name) {
+// What the allocator said, and what it was asked for: whoever knows the tensor library repeats it in its words.
+static bool raise_unallocated(const DLTensor& wanted, const char* dtype_name) {
   Held said;
   TVMFFIErrorMoveFromRaised(said.out());
   Text message, device, shape;
@@ -32,7 +33,7 @@ bool allocate_tensor(const Request& request, DLDataType dtype, const char* dtype
   return TVMFFIEnvTensorAlloc(&wanted, memory.held.out()) == 0 ? true : raise_unallocated(wanted, dtype_name);
 }
 
-bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device) {
+static bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device) {
   Text there;
   describe_device(there, tensor.device);
   return device.device_type == kDLCPU ? raise_output_on_cpu(rule.name, there)

@@ -64,9 +64,6 @@ class Memory {
   DLTensor tensor_{};
 };
 
-// What the allocator said, and what it was asked for: whoever knows the tensor library repeats it in its words.
-bool raise_unallocated(const DLTensor& wanted, const char* dtype_name);
-
 // Allocate a tensor. The allocator works on its own current stream: whoever names another makes that one current before.
 bool allocate_tensor(const Request& request, DLDataType dtype, const char* dtype_name, const int64_t* shape,
                      int32_t rank, Memory& memory);
@@ -88,8 +85,6 @@ struct OutputRule {
 // caller.
 bool allocate_output(const OutputRule& rule, const Request& request, const int64_t* shape, Memory& memory,
                      uint64_t& address);
-
-bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device);
 
 bool check_output(const TVMFFIAny& given, const OutputRule& rule, DLDevice device, const int64_t* shape,
                   uint64_t& address);

@@ -2,7 +2,7 @@
 
 namespace trunnion {
 
-void describe_text(Text& text, const TVMFFIAny& given) {
+static void describe_text(Text& text, const TVMFFIAny& given) {
   TVMFFIByteArray bytes{given.v_c_str, 0};
   if (given.type_index == kTVMFFIRawStr) {
     bytes.size = std::strlen(given.v_c_str);
@@ -13,7 +13,8 @@ void describe_text(Text& text, const TVMFFIAny& given) {
   text << "str " << Name{bytes.data, static_cast<uint32_t>(bytes.size)};
 }
 
-void describe(Text& text, const TVMFFIAny& given) {
+// What an argument is: its type, and the value itself if that is short and harmless.
+static void describe(Text& text, const TVMFFIAny& given) {
   switch (given.type_index) {
     case kTVMFFIInt:
       text << given.v_int64;
@@ -50,7 +51,7 @@ bool raise_no_integer(const TVMFFIAny& given, const Name& name, int64_t low, uin
                           : raise_no_integer(name, got, low, high);
 }
 
-bool raise_no_real(const TVMFFIAny& given, const Name& name, const char* type) {
+static bool raise_no_real(const TVMFFIAny& given, const Name& name, const char* type) {
   Text got;
   describe(got, given);
   return is_tensor(given) ? raise_tensor_for_real(name, got, type) : raise_no_real(name, got, type);
@@ -67,7 +68,8 @@ bool raise_beyond(double value, const Name& name, const char* type) {
   return raise_real_range(name, got << value, type);
 }
 
-bool read_wide(const TVMFFIAny& given, uint64_t& bits) {
+// The 64 bits of an integer that TVM-FFI carries in another way than as 64 signed bits.
+static bool read_wide(const TVMFFIAny& given, uint64_t& bits) {
   if (given.type_index == kTVMFFIOpaquePtr && given.v_uint64 >> 63 != 0) {
     bits = given.v_uint64;
     return true;
@@ -110,7 +112,7 @@ bool view_bytes(const TVMFFIAny& given, TVMFFIByteArray& bytes) {
   }
 }
 
-bool raise_address(const TVMFFIAny& given, const Name& name) {
+TRUNNION_COLD static bool raise_address(const TVMFFIAny& given, const Name& name) {
   if (given.type_index == kTVMFFINone) return raise_no_address(name);
   if (!is_tensor(given)) return raise_no_integer(given, name, 0, UINT64_MAX);
   Text got;
@@ -118,7 +120,7 @@ bool raise_address(const TVMFFIAny& given, const Name& name) {
   return raise_tensor_for_address(name, got);
 }
 
-bool raise_misplaced(uint64_t address, const Name& name, uint64_t alignment) {
+TRUNNION_COLD static bool raise_misplaced(uint64_t address, const Name& name, uint64_t alignment) {
   return address == 0 ? raise_null_address(name)
                       : raise_alignment(name, address, static_cast<int64_t>(alignment));
 }
@@ -138,7 +140,7 @@ bool read_pointer(const TVMFFIAny& given, const Name& name, uint64_t alignment, 
   return TRUNNION_UNLIKELY(!placed) ? raise_misplaced(out, name, alignment) : true;
 }
 
-bool raise_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes) {
+TRUNNION_COLD static bool raise_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes) {
   const auto wanted = static_cast<int64_t>(nbytes);
   TVMFFIByteArray bytes;
   if (view_bytes(given, bytes)) return raise_buffer_size(name, static_cast<int64_t>(bytes.size), wanted);

@@ -13,11 +13,6 @@ namespace trunnion {
 
 // Refusals ------------------------------------------------------------------------------------------------------------
 
-void describe_text(Text& text, const TVMFFIAny& given);
-
-// What an argument is: its type, and the value itself if that is short and harmless.
-void describe(Text& text, const TVMFFIAny& given);
-
 inline bool is_tensor(const TVMFFIAny& given) {
   return given.type_index == kTVMFFITensor || given.type_index == kTVMFFIDLTensorPtr;
 }
@@ -25,16 +20,11 @@ inline bool is_tensor(const TVMFFIAny& given) {
 // An argument that is no such number; a tensor never is, not even one without dimensions.
 bool raise_no_integer(const TVMFFIAny& given, const Name& name, int64_t low, uint64_t high);
 
-bool raise_no_real(const TVMFFIAny& given, const Name& name, const char* type);
-
 bool raise_no_boolean(const TVMFFIAny& given, const Name& name);
 
 bool raise_beyond(double value, const Name& name, const char* type);
 
 // Integers ------------------------------------------------------------------------------------------------------------
-
-// The 64 bits of an integer that TVM-FFI carries in another way than as 64 signed bits.
-bool read_wide(const TVMFFIAny& given, uint64_t& bits);
 
 bool read_odd_integer(const TVMFFIAny& given, const Name& name, int64_t low, uint64_t high, int64_t& value);
 
@@ -129,16 +119,10 @@ inline bool read_boolean(const TVMFFIAny& given, const Name& name, bool& out) {
 
 // Addresses -----------------------------------------------------------------------------------------------------------
 
-bool raise_address(const TVMFFIAny& given, const Name& name);
-
-bool raise_misplaced(uint64_t address, const Name& name, uint64_t alignment);
-
 // An address: an integer or an opaque pointer; None for null, where that is allowed. The alignment is a power of two.
 bool read_pointer(const TVMFFIAny& given, const Name& name, uint64_t alignment, bool nullable, uint64_t& out);
 
 // Structs -------------------------------------------------------------------------------------------------------------
-
-bool raise_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes);
 
 // A copy of a struct's bytes.
 bool read_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes, unsigned char* out);

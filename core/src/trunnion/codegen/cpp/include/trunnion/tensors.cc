@@ -32,7 +32,7 @@ void describe_type(Text& text, const TVMFFIAny& given) {
   text.append(info->type_key.data, info->type_key.size);
 }
 
-void describe_dtype(Text& text, DLDataType dtype) {
+static void describe_dtype(Text& text, DLDataType dtype) {
   static constexpr const char* kNames[] = {"int",
                                            "uint",
                                            "float",

@@ -19,8 +19,6 @@ struct TensorRule {
 // What Python calls the type of an argument.
 void describe_type(Text& text, const TVMFFIAny& given);
 
-void describe_dtype(Text& text, DLDataType dtype);
-
 void describe_device(Text& text, DLDevice device);
 
 // Structure -----------------------------------------------------------------------------------------------------------

@@ -57,27 +57,6 @@ class Text {
   Text& operator<<(const Name& name);
 
  private:
-  static constexpr uint32_t kShown = 80;
-
-  static bool is_first(char byte) { return (byte & 0xC0) != 0x80; }
-
-  static bool is_surrogate(const char* bytes, size_t count);
-
-  static uint32_t count_points(const Name& name);
-
-  // The byte at which a character begins.
-  static uint32_t offset(const Name& name, uint32_t point);
-
-  static bool has(const Name& name, char character);
-
-  // Each half of a name that is cut has the quotation mark that suits it.
-  Text& quote(const Name& name, bool opened, bool closed);
-
-  // Append one character as ASCII; return the bytes that it takes in UTF-8.
-  uint32_t point(const Name& name, uint32_t at, char mark);
-
-  void escape(uint32_t code, char mark);
-
   bool reserve(size_t wanted);
 
   char* data_ = nullptr;

@@ -2,7 +2,8 @@
 
 namespace trunnion {
 
-bool raise_outside(const WindowRule& rule, int64_t offset, int64_t nbytes, int64_t limit) {
+TRUNNION_COLD static bool raise_outside(const WindowRule& rule, int64_t offset, int64_t nbytes,
+                                        int64_t limit) {
   Text length;
   if (rule.named) length << nbytes;
   return raise_window_outside(rule.memory, rule.named ? Words(length) : "all", offset, limit);

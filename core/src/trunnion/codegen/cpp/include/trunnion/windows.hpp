@@ -16,8 +16,6 @@ struct WindowRule {
 
 // Ranges --------------------------------------------------------------------------------------------------------------
 
-bool raise_outside(const WindowRule& rule, int64_t offset, int64_t nbytes, int64_t limit);
-
 // The length of a window, all in bytes: `nbytes` if the author named one, else as far as its memory reaches.
 bool check_window(const WindowRule& rule, int64_t offset, int64_t nbytes, int64_t limit, int64_t& length);
 
