@@ -10,100 +10,65 @@ namespace trunnion {
 
 static_assert(CUDA_VERSION >= 12080, "cuda.h of CUDA 12.8 or later is needed");
 
-// The entry points, by the names under which cuda.h declares them.
-struct Driver {
-  decltype(&::cuInit) init;
-  decltype(&::cuDriverGetVersion) driver_get_version;
-  decltype(&::cuGetErrorName) get_error_name;
-  decltype(&::cuGetErrorString) get_error_string;
-  decltype(&::cuDeviceGetCount) device_get_count;
-  decltype(&::cuDeviceGet) device_get;
-  decltype(&::cuDeviceGetAttribute) device_get_attribute;
-  decltype(&::cuDevicePrimaryCtxRetain) primary_ctx_retain;
-  decltype(&::cuDevicePrimaryCtxRelease) primary_ctx_release;
-  decltype(&::cuCtxGetCurrent) ctx_get_current;
-  decltype(&::cuCtxGetDevice) ctx_get_device;
-  decltype(&::cuCtxGetId) ctx_get_id;
-  decltype(&::cuCtxPushCurrent) ctx_push_current;
-  decltype(&::cuCtxPopCurrent) ctx_pop_current;
-  decltype(&::cuCtxSynchronize) ctx_synchronize;
-  decltype(&::cuCtxGetLimit) ctx_get_limit;
-  decltype(&::cuCtxSetLimit) ctx_set_limit;
-  decltype(&::cuCtxResetPersistingL2Cache) ctx_reset_persisting;
-  decltype(&::cuCtxGetStreamPriorityRange) ctx_get_priorities;
-  decltype(&::cuStreamGetCtx) stream_get_ctx;
-  decltype(&::cuStreamIsCapturing) stream_is_capturing;
-  decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode;
-  decltype(&::cuStreamCreate) stream_create;
-  decltype(&::cuStreamDestroy) stream_destroy;
-  decltype(&::cuStreamSynchronize) stream_synchronize;
-  decltype(&::cuStreamSetAttribute) stream_set_attribute;
-  decltype(&::cuLibraryLoadData) library_load_data;
-  decltype(&::cuLibraryUnload) library_unload;
-  decltype(&::cuLibraryGetKernel) library_get_kernel;
-  decltype(&::cuLibraryGetGlobal) library_get_global;
-  decltype(&::cuKernelSetAttribute) kernel_set_attribute;
-  decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor) most_active_blocks;
-  decltype(&::cuLaunchKernelEx) launch_kernel_ex;
-  decltype(&::cuMemcpyHtoDAsync) memcpy_htod;
-  decltype(&::cuMemcpyDtoDAsync) memcpy_dtod;
-  decltype(&::cuMemsetD8Async) memset_d8;
-  decltype(&::cuMemsetD16Async) memset_d16;
-  decltype(&::cuMemsetD32Async) memset_d32;
-  decltype(&::cuMemsetD2D32Async) memset_2d_d32;
-  decltype(&::cuTensorMapEncodeTiled) encode_tiled;
-  decltype(&::cuTensorMapEncodeIm2col) encode_im2col;
-};
+// The entry points: the name under which cuda.h declares each, what it is called here, and its least version of CUDA.
+#define TRUNNION_ENTRY_POINTS(X) \
+  X(cuInit, init, 2000) \
+  X(cuDriverGetVersion, driver_get_version, 2020) \
+  X(cuGetErrorName, get_error_name, 6000) \
+  X(cuGetErrorString, get_error_string, 6000) \
+  X(cuDeviceGetCount, device_get_count, 2000) \
+  X(cuDeviceGet, device_get, 2000) \
+  X(cuDeviceGetAttribute, device_get_attribute, 2000) \
+  X(cuDevicePrimaryCtxRetain, primary_ctx_retain, 7000) \
+  X(cuDevicePrimaryCtxRelease, primary_ctx_release, 11000) \
+  X(cuCtxGetCurrent, ctx_get_current, 4000) \
+  X(cuCtxGetDevice, ctx_get_device, 2000) \
+  X(cuCtxGetId, ctx_get_id, 12000) \
+  X(cuCtxPushCurrent, ctx_push_current, 4000) \
+  X(cuCtxPopCurrent, ctx_pop_current, 4000) \
+  X(cuCtxSynchronize, ctx_synchronize, 2000) \
+  X(cuCtxGetLimit, ctx_get_limit, 3010) \
+  X(cuCtxSetLimit, ctx_set_limit, 3010) \
+  X(cuCtxResetPersistingL2Cache, ctx_reset_persisting, 11000) \
+  X(cuCtxGetStreamPriorityRange, ctx_get_priorities, 5050) \
+  X(cuStreamGetCtx, stream_get_ctx, 9020) \
+  X(cuStreamIsCapturing, stream_is_capturing, 10000) \
+  X(cuThreadExchangeStreamCaptureMode, exchange_capture_mode, 10010) \
+  X(cuStreamCreate, stream_create, 2000) \
+  X(cuStreamDestroy, stream_destroy, 4000) \
+  X(cuStreamSynchronize, stream_synchronize, 2000) \
+  X(cuStreamSetAttribute, stream_set_attribute, 11000) \
+  X(cuLibraryLoadData, library_load_data, 12000) \
+  X(cuLibraryUnload, library_unload, 12000) \
+  X(cuLibraryGetKernel, library_get_kernel, 12000) \
+  X(cuLibraryGetGlobal, library_get_global, 12000) \
+  X(cuKernelSetAttribute, kernel_set_attribute, 12000) \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, most_active_blocks, 6050) \
+  X(cuLaunchKernelEx, launch_kernel_ex, 11060) \
+  X(cuMemcpyHtoDAsync, memcpy_htod, 3020) \
+  X(cuMemcpyDtoDAsync, memcpy_dtod, 3020) \
+  X(cuMemsetD8Async, memset_d8, 3020) \
+  X(cuMemsetD16Async, memset_d16, 3020) \
+  X(cuMemsetD32Async, memset_d32, 3020) \
+  X(cuMemsetD2D32Async, memset_2d_d32, 3020) \
+  X(cuTensorMapEncodeTiled, encode_tiled, 12000) \
+  X(cuTensorMapEncodeIm2col, encode_im2col, 12000)
 
-// Name and least CUDA version of each entry point, in the order of `Driver`'s members.
+#define TRUNNION_MEMBER(function, member, version) decltype(&::function) member;
+struct Driver {
+  TRUNNION_ENTRY_POINTS(TRUNNION_MEMBER)
+};
+#undef TRUNNION_MEMBER
+
+// Name and version of each, in the order of `Driver`'s members.
 struct EntryPoint {
   const char* name;
   int cuda_version;
 };
 
-inline constexpr EntryPoint kEntryPoints[] = {
-    {"cuInit", 2000},
-    {"cuDriverGetVersion", 2020},
-    {"cuGetErrorName", 6000},
-    {"cuGetErrorString", 6000},
-    {"cuDeviceGetCount", 2000},
-    {"cuDeviceGet", 2000},
-    {"cuDeviceGetAttribute", 2000},
-    {"cuDevicePrimaryCtxRetain", 7000},
-    {"cuDevicePrimaryCtxRelease", 11000},
-    {"cuCtxGetCurrent", 4000},
-    {"cuCtxGetDevice", 2000},
-    {"cuCtxGetId", 12000},
-    {"cuCtxPushCurrent", 4000},
-    {"cuCtxPopCurrent", 4000},
-    {"cuCtxSynchronize", 2000},
-    {"cuCtxGetLimit", 3010},
-    {"cuCtxSetLimit", 3010},
-    {"cuCtxResetPersistingL2Cache", 11000},
-    {"cuCtxGetStreamPriorityRange", 5050},
-    {"cuStreamGetCtx", 9020},
-    {"cuStreamIsCapturing", 10000},
-    {"cuThreadExchangeStreamCaptureMode", 10010},
-    {"cuStreamCreate", 2000},
-    {"cuStreamDestroy", 4000},
-    {"cuStreamSynchronize", 2000},
-    {"cuStreamSetAttribute", 11000},
-    {"cuLibraryLoadData", 12000},
-    {"cuLibraryUnload", 12000},
-    {"cuLibraryGetKernel", 12000},
-    {"cuLibraryGetGlobal", 12000},
-    {"cuKernelSetAttribute", 12000},
-    {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050},
-    {"cuLaunchKernelEx", 11060},
-    {"cuMemcpyHtoDAsync", 3020},
-    {"cuMemcpyDtoDAsync", 3020},
-    {"cuMemsetD8Async", 3020},
-    {"cuMemsetD16Async", 3020},
-    {"cuMemsetD32Async", 3020},
-    {"cuMemsetD2D32Async", 3020},
-    {"cuTensorMapEncodeTiled", 12000},
-    {"cuTensorMapEncodeIm2col", 12000},
-};
+#define TRUNNION_ROW(function, member, version) {#function, version},
+inline constexpr EntryPoint kEntryPoints[] = {TRUNNION_ENTRY_POINTS(TRUNNION_ROW)};
+#undef TRUNNION_ROW
 
 // What a program's image is for, for messages: "sm_90a", of PTX "compute_90a"; empty if it does not say.
 struct ImageTarget {
@@ -115,7 +80,6 @@ struct ImageTarget {
 inline constexpr int kLeastVersion = 12000;  // of CUDA, which brought cuLibraryLoadData and its like
 inline constexpr size_t kVersionEntryPoint = 1, kNameEntryPoint = 2, kTextEntryPoint = 3;
 inline constexpr size_t kEntryPointCount = sizeof kEntryPoints / sizeof *kEntryPoints;
-static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for each member");
 
 // Find every entry point. The library stays open: drivers do not survive being closed.
 bool find_driver(Driver& driver);
