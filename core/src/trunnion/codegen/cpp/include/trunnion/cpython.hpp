@@ -36,79 +36,64 @@ inline constexpr int kKeywords = 0x0002;     // METH_KEYWORDS
 
 inline void* type_of(void* object) { return static_cast<PyHead*>(object)->type; }
 
+// What a launcher has of CPython: each function and object by its name there, and what it is here. `fetch` gives class,
+// value and traceback of the error that is raised, which is none any more; `restore` raises it again, with the references.
+#define TRUNNION_PYTHON(X) \
+  X(PyEval_SaveThread, void* (*save_thread)()) \
+  X(PyEval_RestoreThread, void (*restore_thread)(void*)) \
+  X(PyLong_AsLongLongAndOverflow, long long (*as_long)(void*, int*)) \
+  X(PyLong_AsUnsignedLongLong, unsigned long long (*as_unsigned)(void*)) \
+  X(PyFloat_AsDouble, double (*as_double)(void*)) \
+  X(PyComplex_RealAsDouble, double (*as_real)(void*)) \
+  X(PyComplex_ImagAsDouble, double (*as_imaginary)(void*)) \
+  X(PyBytes_AsString, char* (*as_bytes)(void*)) \
+  X(PyBytes_Size, intptr_t (*byte_count)(void*)) \
+  X(PyErr_Clear, void (*clear_error)()) \
+  X(PyErr_ExceptionMatches, int (*raised)(void*)) /* whether an error of that class is */ \
+  X(Py_IncRef, void (*increase)(void*)) \
+  X(Py_DecRef, void (*decrease)(void*)) \
+  X(PyObject_Vectorcall, void* (*vectorcall)(void*, void* const*, size_t, void*)) \
+  X(PyLong_FromLongLong, void* (*from_long)(long long)) \
+  X(PyLong_FromUnsignedLongLong, void* (*from_unsigned)(unsigned long long)) \
+  X(PyTuple_New, void* (*new_tuple)(intptr_t)) \
+  X(PyTuple_SetItem, int (*set_item)(void*, intptr_t, void*)) /* takes the reference */ \
+  X(PyTuple_GetItem, void* (*get_item)(void*, intptr_t))      /* lends one */ \
+  X(PyTuple_Size, intptr_t (*tuple_size)(void*)) \
+  X(PyObject_GetAttr, void* (*get_attribute)(void*, void*)) \
+  X(PyCapsule_GetPointer, void* (*capsule_pointer)(void*, const char*)) \
+  X(PyErr_Fetch, void (*fetch)(void**, void**, void**)) \
+  X(PyErr_Restore, void (*restore)(void*, void*, void*)) \
+  X(PyLong_Type, void* long_type) \
+  X(PyFloat_Type, void* float_type) \
+  X(PyComplex_Type, void* complex_type) \
+  X(PyBytes_Type, void* bytes_type) \
+  X(PyTuple_Type, void* tuple_type) \
+  X(_Py_NoneStruct, void* none) \
+  X(_Py_TrueStruct, void* yes) \
+  X(_Py_FalseStruct, void* no)
+
+#define TRUNNION_MEMBER(name, member) member;
+#define TRUNNION_NAME(name, member) #name,
 struct CPython {
-  void* (*save_thread)();
-  void (*restore_thread)(void*);
-  long long (*as_long)(void*, int*);
-  unsigned long long (*as_unsigned)(void*);
-  double (*as_double)(void*);
-  double (*as_real)(void*);
-  double (*as_imaginary)(void*);
-  char* (*as_bytes)(void*);
-  intptr_t (*byte_count)(void*);
-  void (*clear_error)();
-  int (*raised)(void*);  // whether an error of that class is
-  void (*increase)(void*);
-  void (*decrease)(void*);
-  void* (*vectorcall)(void*, void* const*, size_t, void*);
-  void* (*from_long)(long long);
-  void* (*from_unsigned)(unsigned long long);
-  void* (*new_tuple)(intptr_t);
-  int (*set_item)(void*, intptr_t, void*);  // takes the reference
-  void* (*get_item)(void*, intptr_t);       // lends one
-  intptr_t (*tuple_size)(void*);
-  void* (*get_attribute)(void*, void*);
-  void* (*capsule_pointer)(void*, const char*);
-  // The error that is raised, which is none any more: class, value and traceback; and it again, with the references.
-  void (*fetch)(void**, void**, void**);
-  void (*restore)(void*, void*, void*);
-  void *long_type, *float_type, *complex_type, *bytes_type, *tuple_type, *none, *yes, *no;
+  TRUNNION_PYTHON(TRUNNION_MEMBER)
   void* runtime_error;
 
   bool find() {
-    static constexpr const char* kNames[] = {"PyEval_SaveThread",
-                                             "PyEval_RestoreThread",
-                                             "PyLong_AsLongLongAndOverflow",
-                                             "PyLong_AsUnsignedLongLong",
-                                             "PyFloat_AsDouble",
-                                             "PyComplex_RealAsDouble",
-                                             "PyComplex_ImagAsDouble",
-                                             "PyBytes_AsString",
-                                             "PyBytes_Size",
-                                             "PyErr_Clear",
-                                             "PyErr_ExceptionMatches",
-                                             "Py_IncRef",
-                                             "Py_DecRef",
-                                             "PyObject_Vectorcall",
-                                             "PyLong_FromLongLong",
-                                             "PyLong_FromUnsignedLongLong",
-                                             "PyTuple_New",
-                                             "PyTuple_SetItem",
-                                             "PyTuple_GetItem",
-                                             "PyTuple_Size",
-                                             "PyObject_GetAttr",
-                                             "PyCapsule_GetPointer",
-                                             "PyErr_Fetch",
-                                             "PyErr_Restore"};
+    static constexpr const char* kNames[] = {TRUNNION_PYTHON(TRUNNION_NAME)};
     constexpr size_t kCount = sizeof kNames / sizeof *kNames;
-    void* functions[kCount] = {};
-    for (size_t index = 0; index < kCount; ++index) functions[index] = dlsym(RTLD_DEFAULT, kNames[index]);
-    std::memcpy(static_cast<void*>(this), functions, sizeof functions);
-    static constexpr const char* kObjects[] = {"PyLong_Type",    "PyFloat_Type",   "PyComplex_Type",
-                                               "PyBytes_Type",   "PyTuple_Type",   "_Py_NoneStruct",
-                                               "_Py_TrueStruct", "_Py_FalseStruct"};
-    void** const objects[] = {&long_type,  &float_type, &complex_type, &bytes_type,
-                              &tuple_type, &none,       &yes,          &no};
+    void* members[kCount] = {};
     bool found = true;
-    for (size_t index = 0; index < sizeof kObjects / sizeof *kObjects; ++index) {
-      *objects[index] = dlsym(RTLD_DEFAULT, kObjects[index]);
-      found = found && *objects[index] != nullptr;
+    for (size_t index = 0; index < kCount; ++index) {
+      members[index] = dlsym(RTLD_DEFAULT, kNames[index]);
+      found = found && members[index] != nullptr;
     }
-    for (void* function : functions) found = found && function != nullptr;
+    std::memcpy(static_cast<void*>(this), members, sizeof members);
     auto** error = static_cast<void**>(dlsym(RTLD_DEFAULT, "PyExc_RuntimeError"));
     if (error != nullptr) runtime_error = *error;
     return found && error != nullptr;
   }
 };
+#undef TRUNNION_NAME
+#undef TRUNNION_MEMBER
 
 }  // namespace trunnion
