@@ -104,81 +104,41 @@ constexpr uint64_t common_divisor(int64_t a, int64_t b) {
   return greater;
 }
 
-// One operation each, exactly.
-struct Add {
-  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) + b; }
-};
-struct Sub {
-  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) - b; }
-};
-struct Mul {
-  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) * b; }
-};
-struct FloorDiv {
-  static constexpr Wide of(int64_t a, int64_t b) { return b == -1 ? -static_cast<Wide>(a) : floor_div(a, b); }
-};
-struct CeilDiv {
-  static constexpr Wide of(int64_t a, int64_t b) { return b == -1 ? -static_cast<Wide>(a) : ceil_div(a, b); }
-};
-struct Mod {
-  static constexpr Wide of(int64_t a, int64_t b) { return floor_mod(a, b); }
-};
-struct Min {
-  static constexpr Wide of(int64_t a, int64_t b) { return minimum(a, b); }
-};
-struct Max {
-  static constexpr Wide of(int64_t a, int64_t b) { return maximum(a, b); }
-};
-struct Shl {
-  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) * (Wide{1} << b); }
-};
-struct Shr {
-  static constexpr Wide of(int64_t a, int64_t b) { return a >> b; }
-};
-struct And {
-  static constexpr Wide of(int64_t a, int64_t b) { return a & b; }
-};
-struct Or {
-  static constexpr Wide of(int64_t a, int64_t b) { return a | b; }
-};
-struct Xor {
-  static constexpr Wide of(int64_t a, int64_t b) { return a ^ b; }
-};
-struct Gcd {
-  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(common_divisor(a, b)); }
-};
-struct Eq {
-  static constexpr Wide of(int64_t a, int64_t b) { return a == b; }
-};
-struct Ne {
-  static constexpr Wide of(int64_t a, int64_t b) { return a != b; }
-};
-struct Lt {
-  static constexpr Wide of(int64_t a, int64_t b) { return a < b; }
-};
-struct Le {
-  static constexpr Wide of(int64_t a, int64_t b) { return a <= b; }
-};
-struct Gt {
-  static constexpr Wide of(int64_t a, int64_t b) { return a > b; }
-};
-struct Ge {
-  static constexpr Wide of(int64_t a, int64_t b) { return a >= b; }
-};
+// One operation each, exactly; by name, as `Ordered` and `Checked` take it.
+constexpr Wide Add(int64_t a, int64_t b) { return static_cast<Wide>(a) + b; }
+constexpr Wide Sub(int64_t a, int64_t b) { return static_cast<Wide>(a) - b; }
+constexpr Wide Mul(int64_t a, int64_t b) { return static_cast<Wide>(a) * b; }
+constexpr Wide FloorDiv(int64_t a, int64_t b) { return b == -1 ? -static_cast<Wide>(a) : floor_div(a, b); }
+constexpr Wide CeilDiv(int64_t a, int64_t b) { return b == -1 ? -static_cast<Wide>(a) : ceil_div(a, b); }
+constexpr Wide Mod(int64_t a, int64_t b) { return floor_mod(a, b); }
+constexpr Wide Min(int64_t a, int64_t b) { return minimum(a, b); }
+constexpr Wide Max(int64_t a, int64_t b) { return maximum(a, b); }
+constexpr Wide Shl(int64_t a, int64_t b) { return static_cast<Wide>(a) * (Wide{1} << b); }
+constexpr Wide Shr(int64_t a, int64_t b) { return a >> b; }
+constexpr Wide And(int64_t a, int64_t b) { return a & b; }
+constexpr Wide Or(int64_t a, int64_t b) { return a | b; }
+constexpr Wide Xor(int64_t a, int64_t b) { return a ^ b; }
+constexpr Wide Gcd(int64_t a, int64_t b) { return static_cast<Wide>(common_divisor(a, b)); }
+constexpr Wide Eq(int64_t a, int64_t b) { return a == b; }
+constexpr Wide Ne(int64_t a, int64_t b) { return a != b; }
+constexpr Wide Lt(int64_t a, int64_t b) { return a < b; }
+constexpr Wide Le(int64_t a, int64_t b) { return a <= b; }
+constexpr Wide Gt(int64_t a, int64_t b) { return a > b; }
+constexpr Wide Ge(int64_t a, int64_t b) { return a >= b; }
 
 // An operation whose operands are computed from left to right, so that the error that is raised is the first.
 // The language promises that order within braces only: of `a + b` and `f(a, b)` the compiler chooses.
-template <class Operation>
+template <Wide (*Operation)(int64_t, int64_t)>
 struct Ordered {
-  constexpr Ordered(int64_t a, int64_t b) : value(static_cast<int64_t>(Operation::of(a, b))) {}
+  constexpr Ordered(int64_t a, int64_t b) : value(static_cast<int64_t>(Operation(a, b))) {}
   int64_t value;
 };
 
 // The same, where the value may leave 64 bits.
-template <class Operation>
+template <Wide (*Operation)(int64_t, int64_t)>
 struct Checked {
   Checked(bool& failed, int64_t a, int64_t b, const char* text, int64_t fallback)
-      : value(fits(failed, Operation::of(a, b), text, fallback)) {}
+      : value(fits(failed, Operation(a, b), text, fallback)) {}
   int64_t value;
 };
 
