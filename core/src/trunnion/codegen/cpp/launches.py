@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import scalar_storage
@@ -10,12 +11,11 @@ from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.constants import constant_address, constant_name
 from trunnion.codegen.cpp.formats import format_pointer, stored_type
 from trunnion.codegen.float_exprs import FLOAT_CPP, float_text
+from trunnion.codegen.geometry import GeometryLanguage, GeometryPrinter
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.model.expr import Const
 from trunnion.model.float_expr import integers_of
 from trunnion.model.float_text import brief_float
-from trunnion.model.launch_attributes import MAX_CLUSTER_BLOCKS
-from trunnion.model.launch_limits import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
     BuiltArgument,
@@ -35,7 +35,6 @@ from trunnion.model.plan.places import in_field
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
-    from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, MemoryRef, PlannedArgument, PlannedLaunch
     from trunnion.model.plan.steps import ComputeArguments
 
@@ -61,85 +60,43 @@ def memory_address(memory: MemoryRef) -> str:
 # Before anything is allocated or launched --------------------------------------------------------------------------
 
 
+_GEOMETRY = GeometryLanguage(
+    always="true",
+    holds="{} != 0",
+    outside="{name} < {low} || {name} > {high}",
+    indivisible="{number} % {by} != 0",
+    refusals=MappingProxyType(
+        {
+            "grid": "raise_grid({kernel}, {axis}, {got}, {limit})",
+            "cluster": "raise_cluster({kernel}, {axis}, {got}, {limit})",
+            "cluster_extent": "raise_cluster_extent({kernel}, {axis}, {got}, {limit})",
+            "wide_cluster": "raise_wide_cluster({kernel}, {got}, {limit})",
+            "block": "raise_block({kernel}, {axis}, {got}, {limit})",
+            "wide_block": "raise_wide_block({kernel}, {got}, {limit})",
+            "smem": "raise_smem_size({kernel}, {got}, {limit})",
+        }
+    ),
+)
+
+
 def emit_geometry(text: CallText, launch: PlannedLaunch) -> None:
-    """Write the lines that compute and check a launch's condition, grid, block and shared memory.
-
-    Of a launch whose condition does not hold nothing else is computed.
-    """
-    if isinstance(launch.when, Const) and not launch.when.value:
-        return
-    condition = "true"
-    if launch.conditional and launch.when is not None:
-        condition = f"{text.store('int64_t', f'c{launch.index}', launch.when)} != 0"
-    varying = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
-    if launch.computed or any(not isinstance(expr, Const) for expr in varying):
-        with text.when(condition):
-            _emit_shape(text, launch)
-
-
-def _emit_shape(text: CallText, launch: PlannedLaunch) -> None:
-    kernel = f"kKernels[{launch.kernel}]"
-    clusters = launch.clusters
-    for position, extent in enumerate(launch.grid):
-        if isinstance(extent, Const):
-            continue
-        name = text.store("int64_t", f"g{launch.index}_{_AXES[position]}", extent)
-        _emit_limits(text, extent, name, (0, MAX_GRID[position]), f"raise_grid({kernel}, {position}")
-        if clusters[position] > 1:
-            values = f"{kernel}, {position}, {name}, {clusters[position]}"
-            text.refuse(f"{name} % {clusters[position]} != 0", f"raise_cluster({values})")
-    sizes = [*launch.block, launch.dynamic_smem_bytes]
-    if launch.computed or any(not isinstance(size, Const) for size in sizes):
-        with text.when(launch_condition(launch)):
-            _emit_cluster(text, launch, kernel)
-            _emit_sizes(text, launch, kernel)
-            for condition in launch.computed_pdl:
-                text.store("int64_t", f"q{launch.index}_pdl", condition)
-
-
-def _emit_cluster(text: CallText, launch: PlannedLaunch, kernel: str) -> None:
-    """Write the lines that compute a cluster, of which the grid is a multiple."""
-    names = []
-    for position, extent in enumerate(launch.computed_cluster):
-        names.append(text.store("int64_t", f"q{launch.index}_{_AXES[position]}", extent))
-        raised = f"raise_cluster_extent({kernel}, {position}"
-        _emit_limits(text, extent, names[position], (1, MAX_CLUSTER_BLOCKS), raised)
-    if math.prod(extent.bounds.high for extent in launch.computed_cluster) > MAX_CLUSTER_BLOCKS:
-        blocks = " * ".join(names)
-        raised = f"raise_wide_cluster({kernel}, {blocks}, {MAX_CLUSTER_BLOCKS})"
-        text.refuse(f"{blocks} > {MAX_CLUSTER_BLOCKS}", raised)
-    for position, name in enumerate(names):
-        extent = launch.grid[position]
-        blocks = str(extent.value) if isinstance(extent, Const) else f"g{launch.index}_{_AXES[position]}"
-        text.refuse(f"{blocks} % {name} != 0", f"raise_cluster({kernel}, {position}, {blocks}, {name})")
+    """Write the lines that compute and check a launch's condition, grid, block and shared memory."""
+    store = partial(text.store, "int64_t")
+    GeometryPrinter(
+        language=_GEOMETRY,
+        launch=launch,
+        kernel=f"kKernels[{launch.kernel}]",
+        condition=launch_condition(launch),
+        store=store,
+        switch=store,
+        refuse=text.refuse,
+        when=text.when,
+    ).emit()
 
 
 def cluster_blocks(launch: PlannedLaunch) -> str:
     """Return the expression of how many blocks the cluster has of which a call decides."""
     return " * ".join(f"q{launch.index}_{axis}" for axis in _AXES)
-
-
-def _emit_sizes(text: CallText, launch: PlannedLaunch, kernel: str) -> None:
-    texts = []
-    for position, extent in enumerate(launch.block):
-        name = f"b{launch.index}_{_AXES[position]}"
-        texts.append(str(extent.value) if isinstance(extent, Const) else name)
-        if not isinstance(extent, Const):
-            text.store("int64_t", name, extent)
-            _emit_limits(text, extent, name, (1, MAX_BLOCK[position]), f"raise_block({kernel}, {position}")
-    if any(not isinstance(extent, Const) for extent in launch.block):
-        threads = " * ".join(texts)
-        text.refuse(f"{threads} > {MAX_THREADS}", f"raise_wide_block({kernel}, {threads}, {MAX_THREADS})")
-    smem = launch.dynamic_smem_bytes
-    if not isinstance(smem, Const):
-        name = text.store("int64_t", f"b{launch.index}_smem", smem)
-        _emit_limits(text, smem, name, (0, MAX_SMEM), f"raise_smem_size({kernel}")
-
-
-def _emit_limits(text: CallText, expr: Expr, name: str, limits: tuple[int, int], raised: str) -> None:
-    low, high = limits
-    if low > expr.bounds.low or expr.bounds.high > high:
-        text.refuse(f"{name} < {low} || {name} > {high}", f"{raised}, {name}, {high})")
 
 
 def emit_arguments(text: CallText, plan: LaunchPlan, step: ComputeArguments) -> None:

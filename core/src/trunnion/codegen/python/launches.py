@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.geometry import GeometryLanguage, GeometryPrinter
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.conditions import launch_condition, refuse, step_condition, when
 from trunnion.codegen.python.memory import memory_address
@@ -12,8 +14,6 @@ from trunnion.codegen.python.recalled import recalls
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
-from trunnion.model.launch_attributes import MAX_CLUSTER_BLOCKS
-from trunnion.model.launch_limits import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
     BuiltArgument,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from trunnion.codegen.exprs import ExprPrinter
-    from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
     from trunnion.model.plan.steps import Action
 
@@ -187,46 +186,39 @@ def emit_steps(
                 out.include(body)
 
 
+_GEOMETRY = GeometryLanguage(
+    always="True",
+    holds="{}",
+    outside="not {low} <= {name} <= {high}",
+    indivisible="{number} % {by}",
+    refusals=MappingProxyType(
+        {
+            "grid": "grid_error({kernel}, {axis}, {got}, {limit})",
+            "cluster": "cluster_error({kernel}, {axis}, {got}, {limit})",
+            "cluster_extent": "cluster_extent_error({kernel}, {axis}, {got}, {limit})",
+            "wide_cluster": "wide_cluster_error({kernel}, {got}, {limit})",
+            "block": "block_error({kernel}, {axis}, {got}, {limit})",
+            "wide_block": "wide_block_error({kernel}, {got})",
+            "smem": "smem_error({kernel}, {got}, {limit})",
+        }
+    ),
+)
+
+
 def emit_geometry(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter) -> None:
-    """Write the lines that compute and check a launch's condition, grid, block and shared memory.
-
-    Of a launch whose condition does not hold nothing else is computed.
-    """
-    if launch.when is None or isinstance(launch.when, Const):
-        if launch.when != Const(0):
-            _emit_shape(out, plan, launch, printer)
-        return
-    variable = f"c{launch.index}"
-    out.line(f"{variable} = {printer.text(launch.when)}")
-    varying = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
-    if launch.computed or any(not isinstance(expr, Const) for expr in varying):
-        with out.block(f"if {variable}:"):
-            _emit_shape(out, plan, launch, printer)
-
-
-def _emit_shape(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter) -> None:
-    kernel = python_string(plan.kernels[launch.kernel].name)
-    for position, extent in enumerate(launch.grid):
-        if not isinstance(extent, Const):
-            variable = f"g{launch.index}_{_AXES[position]}"
-            out.line(f"{variable} = {printer.text(extent)}")
-            _emit_limits(out, extent, variable, (0, MAX_GRID[position]), f"grid_error({kernel}, {position}")
-            if launch.clusters[position] > 1:
-                refuse(
-                    out,
-                    f"{variable} % {launch.clusters[position]}",
-                    f"cluster_error({kernel}, {position}, {variable}, {launch.clusters[position]})",
-                )
-    sizes = [extent for extent in (*launch.block, launch.dynamic_smem_bytes) if not isinstance(extent, Const)]
+    """Write the lines that compute and check a launch's condition, grid, block and shared memory."""
     names = [name for group in shape_variables(launch) for name in group]
-    if names or launch.computed:
-        with when(out, launch_condition(launch)):
-            _emit_cluster(out, launch, kernel, printer)
-            if sizes:
-                _emit_sizes(out, launch, kernel, printer)
-            _emit_pdl(out, launch, printer)
-            if names:
-                out.line(f"j{launch.index} = {python_tuple(names)}")
+    GeometryPrinter(
+        language=_GEOMETRY,
+        launch=launch,
+        kernel=python_string(plan.kernels[launch.kernel].name),
+        condition=launch_condition(launch),
+        store=lambda name, expr: out.line(f"{name} = {printer.text(expr)}"),
+        switch=lambda name, expr: out.line(f"{name} = 1 if {printer.text(expr)} else 0"),
+        refuse=partial(refuse, out),
+        when=partial(when, out),
+        end=partial(out.line, f"j{launch.index} = {python_tuple(names)}") if names else None,
+    ).emit()
 
 
 def shape_variables(launch: PlannedLaunch) -> tuple[list[str], list[str]]:
@@ -247,53 +239,3 @@ def attribute_variables(launch: PlannedLaunch) -> dict[str, list[str]]:
     """Return the variables of the attributes that a call decides, by field."""
     names = {"cluster": [f"q{launch.index}_{axis}" for axis in _AXES], "pdl": [f"q{launch.index}_pdl"]}
     return {one.field: names[one.field] for one in launch.computed}
-
-
-def _emit_cluster(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: ExprPrinter) -> None:
-    """Write the lines that compute a cluster, of which the grid is a multiple."""
-    names = attribute_variables(launch).get("cluster", [])
-    for position, (extent, variable) in enumerate(zip(launch.computed_cluster, names, strict=True)):
-        out.line(f"{variable} = {printer.text(extent)}")
-        error = f"cluster_extent_error({kernel}, {position}"
-        _emit_limits(out, extent, variable, (1, MAX_CLUSTER_BLOCKS), error)
-    if math.prod(extent.bounds.high for extent in launch.computed_cluster) > MAX_CLUSTER_BLOCKS:
-        blocks = " * ".join(names)
-        refuse(
-            out,
-            f"{blocks} > {MAX_CLUSTER_BLOCKS}",
-            f"wide_cluster_error({kernel}, {blocks}, {MAX_CLUSTER_BLOCKS})",
-        )
-    for position, variable in enumerate(names):
-        extent = launch.grid[position]
-        blocks = str(extent.value) if isinstance(extent, Const) else f"g{launch.index}_{_AXES[position]}"
-        refuse(out, f"{blocks} % {variable}", f"cluster_error({kernel}, {position}, {blocks}, {variable})")
-
-
-def _emit_pdl(out: SourceWriter, launch: PlannedLaunch, printer: ExprPrinter) -> None:
-    """Write the line that computes whether a launch may start early: a switch, whatever the number that says it."""
-    for condition in launch.computed_pdl:
-        out.line(f"q{launch.index}_pdl = 1 if {printer.text(condition)} else 0")
-
-
-def _emit_sizes(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: ExprPrinter) -> None:
-    texts = []
-    for position, extent in enumerate(launch.block):
-        variable = f"b{launch.index}_{_AXES[position]}"
-        texts.append(str(extent.value) if isinstance(extent, Const) else variable)
-        if not isinstance(extent, Const):
-            out.line(f"{variable} = {printer.text(extent)}")
-            _emit_limits(out, extent, variable, (1, MAX_BLOCK[position]), f"block_error({kernel}, {position}")
-    if any(not isinstance(extent, Const) for extent in launch.block):
-        threads = " * ".join(texts)
-        refuse(out, f"{threads} > {MAX_THREADS}", f"wide_block_error({kernel}, {threads})")
-    smem = launch.dynamic_smem_bytes
-    if not isinstance(smem, Const):
-        variable = f"b{launch.index}_smem"
-        out.line(f"{variable} = {printer.text(smem)}")
-        _emit_limits(out, smem, variable, (0, MAX_SMEM), f"smem_error({kernel}")
-
-
-def _emit_limits(out: SourceWriter, expr: Expr, variable: str, limits: tuple[int, int], error: str) -> None:
-    low, high = limits
-    if expr.bounds.low < low or high < expr.bounds.high:
-        refuse(out, f"not {low} <= {variable} <= {high}", f"{error}, {variable}, {high})")
