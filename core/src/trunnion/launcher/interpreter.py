@@ -32,29 +32,21 @@ from trunnion.model.plan import (
 from trunnion.model.plan.steps import (
     AllowCluster,
     AllowSmem,
-    ComputeArguments,
-    ComputeWindow,
     CopyVariable,
     EncodeMap,
     Fill,
     Launch,
-    LayOutMap,
     LimitWindow,
     Phase,
     PrepareDevice,
     PrepareLaunch,
     ReadFacts,
     RefuseCapture,
-    Require,
-    RequirePresence,
     Return,
     SetAside,
-    ShapeLaunch,
-    SizeWorkspace,
     TakeOutputs,
     TakeWorkspace,
     steps_of,
-    unknown_step,
 )
 from trunnion.model.scalars import scalar_bytes
 from trunnion.model.window import WindowPolicy
@@ -68,7 +60,6 @@ if TYPE_CHECKING:
     from trunnion.launcher.facade import EncodedMap
     from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.model.plan import LaunchPlan, MemoryRef, PlannedArgument, PlannedLaunch
-    from trunnion.model.plan.steps import Action
 
 __all__ = ["Interpreter"]
 
@@ -98,11 +89,10 @@ class Interpreter:
             if said:
                 given = self._convention.arguments(given, said)
             out, stream, device = self._convention.words(*words)
-            walk = self._walked(given, out, stream, device)
+            call = self._walked(given, out, stream, device)
 
             def launch(frame: Frame) -> Any:
-                call = _Call(walk, self._context, frame)
-                call.prepare()
+                call.prepare(frame)
                 return call.fire()
 
             return self._with_frame(launch)
@@ -113,27 +103,26 @@ class Interpreter:
         """Check, allocate and prepare; return what launches, its device and its stream."""
         context = self._context
         with context.recovering():
-            walk = self._walked(given, out, stream, device)
-            call = _Call(walk, context, context.private_frame())
-            call.prepare()
+            call = self._walked(given, out, stream, device)
+            call.prepare(context.private_frame())
 
         def again() -> Any:
             with context.recovering():
                 return self._with_frame(lambda _: call.fire())
 
-        return again, walk.device, walk.stream
+        return again, call.device, call.stream
 
     def owns(self, frame: FrameType) -> bool:
         """Whether a frame of Python's is one of this launcher's."""
         return frame.f_code in self._codes and frame.f_locals.get("self") is self
 
-    def _walked(self, given: Any, out: Any, stream: Any, device: Any) -> Walk:
-        """Return the walk of a call that passed every check."""
+    def _walked(self, given: Any, out: Any, stream: Any, device: Any) -> _Call:
+        """Return a call that passed every check."""
         self._context.refuse_closed()
-        walk = Walk(self._plan, self._context, given, out=out, stream=stream, device=device)
-        for _ in walk.run():
+        call = _Call(self._plan, self._context, given, out=out, stream=stream, device=device)
+        for _ in call.run():
             pass
-        return walk
+        return call
 
     def _with_frame(self, launch: Callable[[Frame], Any]) -> Any:
         """Launch with a frame in hand: a program that is closed waits until all of them are back."""
@@ -152,31 +141,20 @@ class Interpreter:
         return result
 
 
-class _Call:
-    """What a call prepares and launches.
+class _Call(Walk):
+    """A call that goes on beyond what its arguments decide: it prepares and launches."""
 
-    Parameters
-    ----------
-    walk
-        The call, every step of it done.
-    context
-        What it runs on.
-    frame
-        What it writes into.
-    """
-
-    def __init__(self, walk: Walk, context: Context, frame: Frame) -> None:
-        self._walk, self._context, self._frame = walk, context, frame
-        self._plan, self._device, self._stream = walk.plan, walk.device, walk.stream
-        self._tensors = dict(walk.tensors)
-        self._addresses = dict(walk.addresses)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._frame: Any = None  # what it writes into
         self._held: dict[int, Any] = {}  # the workspaces' memory, and where it begins
         self._workspaces: dict[int, int] = {}
         self._maps: dict[int, EncodedMap] = {}
         self._state: Any = None  # what was done for the device
 
-    def prepare(self) -> None:
+    def prepare(self, frame: Frame) -> None:
         """Do all but fill and launch."""
+        self._frame = frame
         for phase in (Phase.ADMIT, Phase.MEMORY, Phase.PREPARE):
             self._do(phase)
 
@@ -185,12 +163,12 @@ class _Call:
         context = self._context
         self._prepare_device()
         # A launch alone needs a context only under the driver's own streams: any other stream knows its device.
-        written = steps_of(self._plan, Fill) or self._plan.copies
-        needs = written or self._walk.windows or self._stream < FIRST_STREAM
-        entered = bool(needs) and context.enter(self._device)
+        written = steps_of(self.plan, Fill) or self.plan.copies
+        needs = written or self.windows or self.stream < FIRST_STREAM
+        entered = bool(needs) and context.enter(self.device)
         try:
-            if self._plan.variables:
-                context.check_context(self._stream, self._device)
+            if self.plan.variables:
+                context.check_context(self.stream, self.device)
             self._do(Phase.LAUNCH)
         finally:
             if entered:
@@ -200,72 +178,66 @@ class _Call:
     def _do(self, phase: Phase) -> Any:
         """Do the steps of a phase to which the call comes, and return what the last one gives back."""
         given = None
-        for action in self._plan.actions(phase):
-            if self._walk.happens(action):
-                given = self._STEPS.get(type(action), _unknown)(self, action)
+        for action in self.plan.actions(phase):
+            if self.happens(action):
+                given = self._STEPS.get(type(action), Walk.do)(self, action)
         return given
 
     def _prepare_device(self, _: PrepareDevice | None = None) -> None:
-        self._state = self._context.states[self._device] or self._context.preload(self._device, self._stream)
+        self._state = self._context.states[self.device] or self._context.preload(self.device, self.stream)
 
     def _prepare_launch(self, step: PrepareLaunch) -> None:
         index = step.launch.index
         if not self._state.launches[index]:
-            self._context.prepare_launch(self._device, index)
+            self._context.prepare_launch(self.device, index)
 
     def _read_facts(self, _: ReadFacts) -> None:
-        self._walk.learn(self._state.facts)
-
-    def _follow(self, step: Action) -> None:
-        """Do what the walk would have done, had it known the device."""
-        self._walk.do(step)
+        self.values[len(self.plan.bindings) :] = self._state.facts
 
     def _refuse_capture(self, _: RefuseCapture) -> None:
-        self._context.refuse_capture(self._stream, self._device)
+        self._context.refuse_capture(self.stream, self.device)
 
     def _limit_window(self, step: LimitWindow) -> None:
-        _, nbytes = self._walk.windows[step.launch.index]
+        _, nbytes = self.windows[step.launch.index]
         if step.window.nbytes is not None and nbytes > self._state.longest_window:
-            self._context.refuse_window(self._device, self._plan.memory(step.window.memory).name, nbytes)
+            self._context.refuse_window(self.device, self.plan.memory(step.window.memory).name, nbytes)
 
     # Memory ----------------------------------------------------------------------------------------------------
 
     def _take_outputs(self, _: TakeOutputs) -> None:
-        walk, context, where = self._walk, self._context, (self._device, self._stream)
-        for index, slot in enumerate(self._plan.outputs):
-            tensor = (
-                context.output(walk.shapes[slot.index], slot, where) if walk.out is None else walk.out[index]
-            )
-            self._tensors[slot.index] = tensor
-            self._addresses[slot.index] = tensor.data_ptr()
+        context, out, where = self._context, self.out, (self.device, self.stream)
+        for index, slot in enumerate(self.plan.outputs):
+            tensor = context.output(self.shapes[slot.index], slot, where) if out is None else out[index]
+            self.tensors[slot.index] = tensor
+            self.addresses[slot.index] = tensor.data_ptr()
 
     def _take_workspace(self, step: TakeWorkspace) -> None:
-        one, where = step.workspace, (self._device, self._stream)
-        held = self._context.workspace(one.name, self._walk.sizes[one.index], one.alignment, where)
+        one, where = step.workspace, (self.device, self.stream)
+        held = self._context.workspace(one.name, self.sizes[one.index], one.alignment, where)
         self._held[one.index], self._workspaces[one.index] = held
 
     def _address(self, memory: MemoryRef) -> int:
         tensor = memory.kind is MemoryKind.TENSOR
-        return (self._addresses if tensor else self._workspaces)[memory.slot]
+        return (self.addresses if tensor else self._workspaces)[memory.slot]
 
     def _fill(self, step: Fill) -> None:
         slot = step.slot
         shaped = isinstance(slot, TensorSlot)
-        count = self._tensors[slot.index].numel() if shaped else self._walk.sizes[slot.index]
+        count = self.tensors[slot.index].numel() if shaped else self.sizes[slot.index]
         writes, repeat = fill_steps(step.pattern)
         if count:
             for write in writes:
-                self._context.fill(write, self._address(step.memory), count * repeat, self._stream)
+                self._context.fill(write, self._address(step.memory), count * repeat, self.stream)
 
     def _copy(self, step: CopyVariable) -> None:
         target, source = self._state.variables[step.variable], self._address(step.memory)
-        self._context.copy(target, source, step.nbytes, self._stream)
+        self._context.copy(target, source, step.nbytes, self.stream)
 
     # Launches --------------------------------------------------------------------------------------------------
 
     def _encode(self, step: EncodeMap) -> None:
         encode = step.encode
-        layout, offset = self._walk.layouts[encode.index]
+        layout, offset = self.layouts[encode.index]
         address = self._address(encode.memory) + offset
         encoder = self._context.encoders[encode.index]
         self._maps[encode.index] = layout.kept.get(address) or encoder(layout, address)
@@ -284,23 +256,22 @@ class _Call:
         self, argument: PlannedArgument, place: tuple[int, ...]
     ) -> bytes:
         """Return an argument as it travels; ``place`` is that of what was computed for it."""
-        walk = self._walk
         match argument:
             case PointerArgument(memory):
                 return self._address(memory).to_bytes(8, "little")
             case MovedArgument(memory):
-                return (self._address(memory) + walk.offsets[place]).to_bytes(8, "little")
+                return (self._address(memory) + self.offsets[place]).to_bytes(8, "little")
             case ConstantArgument(data):
                 return data
             case ViewArgument(memory):
-                return self._address(memory).to_bytes(8, "little") + walk.computed[place]
+                return self._address(memory).to_bytes(8, "little") + self.computed[place]
             case ScalarArgument(scalar):
-                slot = self._plan.scalars[scalar]
-                return scalar_bytes(walk.scalars[scalar], slot.dtype, slot.name)
+                slot = self.plan.scalars[scalar]
+                return scalar_bytes(self.scalars[scalar], slot.dtype, slot.name)
             case AddressArgument(pointer):
-                return walk.pointers[pointer].to_bytes(8, "little")
+                return self.pointers[pointer].to_bytes(8, "little")
             case StructArgument(struct):
-                return walk.structs[struct]
+                return self.structs[struct]
             case VariableArgument(variable):
                 return int(self._state.variables[variable]).to_bytes(8, "little")
             case MapArgument(encode):
@@ -311,52 +282,52 @@ class _Call:
                     data = self._bytes(one.argument, (*place, index))
                     built[one.offset : one.offset + len(data)] = data
                 return bytes(built)
-        return walk.computed[place]
+        return self.computed[place]
 
     def _allow_smem(self, step: AllowSmem) -> None:
-        launch, smem = step.launch, self._walk.launches[step.launch.index][-1]
+        launch, smem = step.launch, self.launches[step.launch.index][-1]
         if smem > self._state.smem[launch.kernel]:
-            self._context.raise_dynamic_smem(self._device, launch.kernel, smem)
+            self._context.raise_dynamic_smem(self.device, launch.kernel, smem)
 
     def _allow_cluster(self, step: AllowCluster) -> None:
         launch = step.launch
-        blocks = math.prod(self._walk.attributes[launch.index]["cluster"])
+        blocks = math.prod(self.attributes[launch.index]["cluster"])
         if blocks > self._state.cluster_blocks[launch.kernel]:
-            self._context.allow_cluster(self._device, launch.kernel, blocks)
+            self._context.allow_cluster(self.device, launch.kernel, blocks)
 
     def _set_aside(self, step: SetAside) -> None:
         index = step.launch.index
-        _, nbytes = self._walk.windows[index]
+        _, nbytes = self.windows[index]
         if nbytes > self._state.set_aside:
-            self._context.set_aside(index, self._device, self._stream, nbytes)
+            self._context.set_aside(index, self.device, self.stream, nbytes)
 
     def _range(self, launch: PlannedLaunch, policy: WindowPolicy) -> tuple[int, int] | None:
         """Return the address and the length of a launch's window, if it has one of a policy."""
         window = launch.window
         if window is None or window.policy != policy:
             return None
-        offset, nbytes = self._walk.windows[launch.index]
+        offset, nbytes = self.windows[launch.index]
         return self._address(window.memory) + offset, nbytes
 
     def _window_on_stream(self, launch: PlannedLaunch) -> AbstractContextManager[None]:
         held = self._range(launch, WindowPolicy.STREAM)
         if held is None:
             return nullcontext()
-        return self._context.stream_window(launch.index, self._device, self._stream, held)
+        return self._context.stream_window(launch.index, self.device, self.stream, held)
 
     def _launch(self, step: Launch) -> None:
         launch = step.launch
         self._pack(launch)
         window = self._range(launch, WindowPolicy.LAUNCH)
-        numbers = self._walk.attributes[launch.index]
+        numbers = self.attributes[launch.index]
         computed = tuple((one.id, numbers[one.field]) for one in launch.computed)
         with self._window_on_stream(launch):
             self._context.launch(
-                self._frame_of(launch), self._walk.launches[launch.index], self._stream, window, computed
+                self._frame_of(launch), self.launches[launch.index], self.stream, window, computed
             )
 
     def _return(self, step: Return) -> Any:
-        found = tuple(self._tensors[slot] for slot in step.tensors)
+        found = tuple(self.tensors[slot] for slot in step.tensors)
         return found if len(found) > 1 else found[0] if found else None
 
     def _frame_of(self, launch: PlannedLaunch) -> LaunchFrame:
@@ -366,13 +337,6 @@ class _Call:
         PrepareDevice: _prepare_device,
         PrepareLaunch: _prepare_launch,
         ReadFacts: _read_facts,
-        Require: _follow,
-        ShapeLaunch: _follow,
-        SizeWorkspace: _follow,
-        ComputeArguments: _follow,
-        ComputeWindow: _follow,
-        LayOutMap: _follow,
-        RequirePresence: _follow,
         RefuseCapture: _refuse_capture,
         LimitWindow: _limit_window,
         TakeOutputs: _take_outputs,
@@ -386,8 +350,4 @@ class _Call:
         Launch: _launch,
         Return: _return,
     }
-    """What does a step of each kind."""
-
-
-def _unknown(_: _Call, action: Action) -> None:
-    raise unknown_step(action)
+    """What does a step of each kind; every other one the walk does, as it would have, had it known the device."""

@@ -153,10 +153,6 @@ class Walk:
             self.do(step.action)
             yield step
 
-    def learn(self, facts: Sequence[int]) -> None:
-        """Take the facts of the device, in the order of the plan; what is over them is for `do`, step by step."""
-        self.values[len(self.plan.bindings) :] = facts
-
     def happens(self, action: Action) -> bool:
         """Whether a call comes to a step: whether one of the launches that it is done for happens."""
         return action.readers is None or any(reader in self.launches for reader in action.readers)
