@@ -9,7 +9,7 @@ import random
 import re
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 from trunnion import sim
@@ -69,19 +69,17 @@ def _otherwise(true: BoundLaunch, launch: Callable[[], Any]) -> BoundLaunch:
 # Source -------------------------------------------------------------------------------------------------------------
 
 
-_BUILT: Final[set[int]] = set()
-"""The texts from which something was built, by their hashes."""
-
-
 class _Unbuilt(Changed):
     """A wrapper that adds a line to each text from which nothing was built yet."""
+
+    built: ClassVar[set[int]] = set()
+    """The texts from which something was, by their hashes."""
 
     def wrap(self, plan: LaunchPlan, *target: str) -> GeneratedSource:
         """Return a source."""
         source: GeneratedSource = self._true.wrap(plan, *target)
-        return (
-            source if hash(source.text) in _BUILT else replace(source, text=f"{source.text}{_line(source)}\n")
-        )
+        known = hash(source.text) in self.built
+        return source if known else replace(source, text=f"{source.text}{_line(source)}\n")
 
 
 class _Building(Changed):
@@ -90,7 +88,7 @@ class _Building(Changed):
     def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
         """Build."""
         text = source.text.removesuffix(f"{_line(source)}\n")
-        _BUILT.add(hash(text))
+        _Unbuilt.built.add(hash(text))
         built: Artifact = self._true.build(replace(source, text=text), image, staging)
         return built
 
