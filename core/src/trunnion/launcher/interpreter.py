@@ -331,7 +331,8 @@ class _Call(Walk):
         return found if len(found) > 1 else found[0] if found else None
 
     def _frame_of(self, launch: PlannedLaunch) -> LaunchFrame:
-        return self._frame.launches[launch.index]
+        written: LaunchFrame = self._frame.launches[launch.index]
+        return written
 
     _STEPS: ClassVar[dict[type, Callable[..., Any]]] = {
         PrepareDevice: _prepare_device,
