@@ -144,9 +144,11 @@ class Interpreter:
 class _Call(Walk):
     """A call that goes on beyond what its arguments decide: it prepares and launches."""
 
+    _frame: Frame
+    """What it writes into, from `prepare` on."""
+
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._frame: Any = None  # what it writes into
         self._held: dict[int, Any] = {}  # the workspaces' memory, and where it begins
         self._workspaces: dict[int, int] = {}
         self._maps: dict[int, EncodedMap] = {}
@@ -331,8 +333,7 @@ class _Call(Walk):
         return found if len(found) > 1 else found[0] if found else None
 
     def _frame_of(self, launch: PlannedLaunch) -> LaunchFrame:
-        written: LaunchFrame = self._frame.launches[launch.index]
-        return written
+        return self._frame.launches[launch.index]
 
     _STEPS: ClassVar[dict[type, Callable[..., Any]]] = {
         PrepareDevice: _prepare_device,
