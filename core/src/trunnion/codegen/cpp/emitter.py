@@ -36,7 +36,7 @@ from trunnion.codegen.cpp.launches import (
 from trunnion.codegen.cpp.maps import emit_encode, emit_map_rules
 from trunnion.codegen.cpp.memory import emit_fill, emit_fill_table, emit_outputs, emit_size, emit_workspace
 from trunnion.codegen.cpp.places import slot_name
-from trunnion.codegen.cpp.steps import emit_derived, emit_given
+from trunnion.codegen.cpp.steps import emit_step
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
 from trunnion.codegen.cpp.text import CallText
 from trunnion.codegen.cpp.variables import emit_copy
@@ -292,14 +292,13 @@ class LauncherEmitter:
                     self._step(text, action)
 
     def _step(self, text: CallText, action: Action) -> None:
-        plan = self.plan
-        if emit_given(text, plan, action, self.inputs) or self._memory(text, action):
+        if self._memory(text, action):
             return
         body = text.function()
-        if not emit_derived(body, plan, action) and not self.emit_device_step(body, action):
+        if not (emit_step(body, self.plan, action, self.inputs) or self.emit_device_step(body, action)):
             raise unknown_step(action)
         if body.out.written:
-            with text.when(step_condition(plan, action)):
+            with text.when(step_condition(self.plan, action)):
                 text.out.include(body.out)
 
     def _memory(self, text: CallText, action: Action) -> bool:

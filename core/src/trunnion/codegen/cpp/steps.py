@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.plan.steps import Action
 
-__all__ = ["emit_derived", "emit_given"]
+__all__ = ["emit_step"]
 
 
-def emit_given(text: CallText, plan: LaunchPlan, action: Action, inputs: int) -> bool:
-    """Write a step that every call comes to, and return whether it is one.
+def emit_step(  # noqa: C901, PLR0912 - one for each kind of step
+    text: CallText, plan: LaunchPlan, action: Action, inputs: int
+) -> bool:
+    """Write a step that a call's arguments or facts of its device decide, and return whether it is one.
 
     Parameters
     ----------
@@ -66,14 +68,6 @@ def emit_given(text: CallText, plan: LaunchPlan, action: Action, inputs: int) ->
             emit_geometry(text, launch)
         case CheckDestinations():
             emit_given_outputs(text, plan, inputs)
-        case _:  # stream and device the runtime finds, between the functions of a call
-            return isinstance(action, (ReadStream, PrepareDevice))
-    return True
-
-
-def emit_derived(text: CallText, plan: LaunchPlan, action: Action) -> bool:
-    """Write a step that computes something for launches that happen, and return whether it is one."""
-    match action:
         case ComputeArguments():
             emit_arguments(text, plan, action)
         case ComputeWindow():
@@ -82,6 +76,6 @@ def emit_derived(text: CallText, plan: LaunchPlan, action: Action) -> bool:
             emit_map_values(text, encode)
         case RequirePresence():
             emit_presence(text, action)
-        case _:
-            return False
+        case _:  # stream and device the runtime finds, between the functions of a call
+            return isinstance(action, (ReadStream, PrepareDevice))
     return True

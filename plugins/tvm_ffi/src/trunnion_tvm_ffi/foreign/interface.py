@@ -16,32 +16,23 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.exprs import PYTHON, ExprPrinter
 from trunnion.codegen.literals import python_tuple
-from trunnion.codegen.python.arguments import (
-    emit_count,
-    emit_number,
-    parameter_list,
-    tensor_tuple,
-)
-from trunnion.codegen.python.bindings import emit_binding, emit_check, presence, slot_name
+from trunnion.codegen.python.arguments import emit_count, parameter_list, tensor_tuple
+from trunnion.codegen.python.bindings import presence, slot_name
 from trunnion.codegen.python.conditions import when
 from trunnion.codegen.python.launches import emit_steps
-from trunnion.codegen.python.memory import emit_extents
 from trunnion.codegen.python.recalled import emit_alike, recalls
+from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.variables import kept
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 from trunnion.model.plan.steps import (
-    Bind,
     CheckDestinations,
     Phase,
-    ReadNumber,
     ReadStream,
     ReadTensors,
-    Require,
     RequireLayouts,
-    ShapeOutput,
     TakeAddresses,
 )
 
@@ -148,25 +139,17 @@ class _Emitter:
     def _steps(self, phase: Phase) -> SourceWriter:
         """Return a phase of the plan's steps."""
         out = SourceWriter()
-        emit_steps(out, self.plan, self.plan.actions(phase), self._step)
+        shared = StepPrinter(self.plan, self.printer)
+        emit_steps(out, self.plan, self.plan.actions(phase), self._step, shared.step)
         return out
 
     def _step(self, out: SourceWriter, action: Action) -> bool:
-        """Write a step, and return whether a function of somebody else's has it: it launches by itself."""
-        plan = self.plan
+        """Write a step that means something else here than in a launcher, and return whether it is one."""
         match action:
             case ReadTensors():
                 self._read(out)
-            case Bind(binding):
-                emit_binding(out, plan, binding)
-            case Require(check):
-                emit_check(out, plan, check, self.printer)
             case RequireLayouts():
                 self._settle(out)
-            case ReadNumber(slot):
-                emit_number(out, plan, slot)
-            case ShapeOutput(tensor):
-                emit_extents(out, tensor, tensor.shape, self.printer)
             case _:  # addresses, destinations and streams are the context's to judge
                 return isinstance(action, (TakeAddresses, CheckDestinations, ReadStream))
         return True
