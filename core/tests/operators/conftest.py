@@ -135,11 +135,11 @@ def _poke_and_give():
     return p.build()
 
 
-def _add_and_give():
+def _add_and_give(x="x", total="total", y="y"):
     (n,) = symbols("n")
     p = ProgramBuilder("add_and_give", DeviceCode("c++", CODE))
-    x, total = p.input("x", "float32", (n,)), p.input("total", "float32", (n,), access="read_write")
-    y, z = (p.output(name, "float32", (n,)) for name in "yz")
+    x, total = p.input(x, "float32", (n,)), p.input(total, "float32", (n,), access="read_write")
+    y, z = (p.output(name, "float32", (n,)) for name in (y, "z"))
     p.launch("add_and_give", args=(x, total, y, z, n), grid=1, block=1)
     return p.build()
 
@@ -156,6 +156,10 @@ def _clamp():
 
 PROGRAMS = {
     "add_and_give": _add_and_give,
+    "add_and_give_keyset": lambda: _add_and_give(y="keyset"),
+    "add_and_give_library": lambda: _add_and_give(y="_library"),
+    "add_and_give_of_mode": lambda: _add_and_give(x="mode"),
+    "add_and_give_of_view": lambda: _add_and_give(x="_total_size"),
     "add_into": _add_into,
     "clamp": _clamp,
     "gradient_of_scale": lambda: _scaling("grad_y", "grad_x"),

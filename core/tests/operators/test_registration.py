@@ -112,6 +112,31 @@ def test_what_it_writes_into_beside_its_results_is_counted_in_each_overload(comp
     assert [one._version for one in (x, total, y, z)] == [0, 2, 1, 1]
 
 
+@pytest.mark.parametrize("program", ["add_and_give_keyset", "add_and_give_library"])
+def test_an_output_may_be_called_as_what_counts_writes_calls_things(compiled, name, program):
+    op = trunnion.torch_op(compiled(program), name, cpp=True)
+    names = [argument.name for argument in op.out._schema.arguments if argument.kwarg_only]
+    out = {one: torch.zeros(4) for one in names}
+    op.out(torch.ones(4), torch.zeros(4), **out)
+    assert [one.tolist() for one in out.values()] == [[1.0] * 4, [2.0] * 4]
+    assert [one._version for one in out.values()] == [1, 1]
+
+
+@pytest.mark.parametrize("program", ["add_and_give_of_mode", "add_and_give_of_view"])
+def test_an_argument_may_be_called_as_what_torch_adds_to_those_of_what_writes(compiled, name, lib, program):
+    op = trunnion.torch_op(compiled(program), name, lib=lib)
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def model(x):
+        total, y, z = (torch.zeros_like(x) for _ in range(3))
+        op(x, total)
+        op.out(x, total, **dict(zip(names, (y, z), strict=True)))
+        return total, y, z
+
+    names = [argument.name for argument in op.out._schema.arguments if argument.kwarg_only]
+    assert [one.tolist() for one in model(torch.ones(4))] == [[2.0] * 4, [2.0] * 4, [4.0] * 4]
+
+
 @pytest.mark.parametrize("overload", ["default", "out"])
 @pytest.mark.parametrize("cpp", [False, True])
 def test_what_it_writes_while_no_gradient_is_recorded_is_counted_as_well(compiled, name, cpp, overload):

@@ -60,7 +60,9 @@ def test_what_comes_back_is_a_tensor_for_each_output():
     assert several.out() == "(Tensor x, Tensor(a!) t, *, Tensor(b!) y, Tensor(c!) z) -> ()"
 
 
-@pytest.mark.parametrize("name", ["in", "global", "self", "out", "a b", "é", "__x", "1st", "NoneType"])
+@pytest.mark.parametrize(
+    "name", ["in", "global", "self", "keyset", "mode", "out", "a b", "é", "_x", "1st", "NoneType"]
+)
 def test_a_name_that_no_argument_can_have_names_all_of_them_by_their_places(name, lib):
     schema = spelled(tensor(name, access="write"), outputs=(tensor("y"), tensor("z")))
     assert schema.names == ("arg0", "arg1")

@@ -110,9 +110,7 @@ def count_writes_of(torch: Any, operator: Any, schema: OperatorSchema) -> None:
     namespace, _, name = operator.name().partition("::")
     library = torch.library.Library(namespace, "FRAGMENT")
 
-    def call(
-        keyset: Any, *args: Any, _library: Any = library, **out: Any
-    ) -> Any:  # which goes with this function
+    def call(keyset: Any, /, *args: Any, **out: Any) -> Any:
         expect_no_gradient(schema, args, out.values())
         below = keyset & own._after_ADInplaceOrView_keyset  # noqa: SLF001 - as above
         with own._AutoDispatchBelowADInplaceOrView():  # noqa: SLF001 - as above
@@ -121,6 +119,7 @@ def count_writes_of(torch: Any, operator: Any, schema: OperatorSchema) -> None:
         _count_writes([*written, *(args[place] for place in writes if place < len(args))])
         return made
 
+    vars(call)["library"] = library  # which goes with this function
     library.impl(name, call, "ADInplaceOrView", with_keyset=True)
 
 

@@ -27,7 +27,9 @@ __all__ = ["OperatorName", "OperatorSchema"]
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TORCHS_OWN: Final = frozenset({"aten", "prim", "prims", "quantized", "_c10d_functional", "_"})
-_TAKEN: Final = frozenset({"self"})  # which a method would take for its own
+_TAKEN: Final = frozenset(
+    {"keyset", "mode", "self"}
+)  # which functions of torch's on the way take for their own
 _NO_NAMES: Final = frozenset({*keyword.kwlist, "NoneType"})  # words of TorchScript's, which parses schemas
 
 
@@ -194,7 +196,8 @@ def _alias(place: int) -> str:
 
 
 def _is_word(name: str) -> bool:
-    free = name not in _NO_NAMES and name not in _TAKEN and not name.startswith("__")
+    # What begins so torch adds to the arguments of what writes, when it compiles that: _all_bases, _<name>_base_index.
+    free = name not in _NO_NAMES and name not in _TAKEN and not name.startswith("_")
     return bool(_WORD.fullmatch(name)) and free
 
 
