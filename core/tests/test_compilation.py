@@ -20,7 +20,7 @@ from trunnion.artifacts.location import VARIABLE
 from trunnion.artifacts.manifest import MAX_MANIFEST_BYTES
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
-from trunnion.contract.compiler import DeviceCompiler
+from trunnion.contract.compiler import DeviceCompiler, ImageParameter, ImageVariable
 from trunnion.contract.spec import CONTRACT_VERSION, CompilerSpec, Target
 from trunnion.errors import (
     ArgumentTypeError,
@@ -177,6 +177,14 @@ def no_image_of(**fields: Any) -> Callable[..., Any]:
     return lambda self, request: replace(synthetic_image(PROGRAM, request.target), **fields)
 
 
+def no_kernel_of(**fields: Any) -> Callable[..., Any]:
+    def compile_it(self: Any, request: Any) -> Any:
+        image = synthetic_image(PROGRAM, request.target)
+        return replace(image, kernels=[replace(one, **fields) for one in image.kernels])
+
+    return compile_it
+
+
 @pytest.mark.parametrize(
     ("member", "answer"),
     [
@@ -191,6 +199,13 @@ def no_image_of(**fields: Any) -> Callable[..., Any]:
         ("compile", no_image_of(kernels=None)),
         ("compile", no_image_of(kernels=("k",))),
         ("compile", no_image_of(variables=(1,))),
+        ("compile", no_image_of(variables=(ImageVariable("v", "v", "4"),))),
+        ("compile", no_kernel_of(symbol=None)),
+        ("compile", no_kernel_of(symbol=b"k")),
+        ("compile", no_kernel_of(dynamic_smem_bytes=None)),
+        ("compile", no_kernel_of(parameters=None)),
+        ("compile", no_kernel_of(parameters=(8,))),
+        ("compile", no_kernel_of(parameters=(ImageParameter(0, 0, "8"),))),
         ("compile", no_image_of(headers_read="h")),
         ("compile", no_image_of(toolchain={"acme": 1})),
         ("default_target", lambda self: "sm_90a"),
@@ -225,6 +240,54 @@ def test_what_a_key_may_not_be_made_of_is_said_of_the_compiler(
         compile_in()
     assert caught.value.name == "acme"
     assert compiler.compiled == 0
+
+
+def unmade(base: type, **said: Any) -> type:
+    return type("Unmade", (base,), said)
+
+
+def raising(*_: object, **__: object) -> None:
+    raise RuntimeError("not today")
+
+
+@pytest.mark.parametrize(
+    ("part", "made", "reason"),
+    [
+        ("compiler", dict, "a loader returned dict, expected a subclass of DeviceCompiler"),
+        ("compiler", DeviceCompiler, "DeviceCompiler: TypeError: Can't instantiate abstract class"),
+        ("compiler", unmade(Surrounded, __init__=raising), "Unmade: RuntimeError: not today"),
+        ("wrapper", dict, "a loader returned dict, expected a subclass of SourceWrapper"),
+        ("wrapper", unmade(Counting, __init__=raising), "Unmade: RuntimeError: not today"),
+        (
+            "wrapper",
+            unmade(Counting, emit=lambda *_: None),
+            "its wrap() returned NoneType, expected Generated",
+        ),
+        ("adapter", dict, "a loader returned dict, expected a subclass of KernelAdapter"),
+        ("adapter", unmade(Updated, __init__=raising), "Unmade: RuntimeError: not today"),
+        (
+            "adapter",
+            unmade(Updated, build=lambda *_: None),
+            "its build() returned NoneType, expected Artifact",
+        ),
+    ],
+)
+def test_a_part_that_is_none_is_laid_to_its_plugin(compiler, wrapper, part, made, reason) -> None:
+    parts = {"compiler": compiler, "wrapper": wrapper, "adapter": Updated, part: made}
+    plugins = plugins_of(parts["compiler"], parts["wrapper"], load_adapter=lambda: parts["adapter"])
+    with pytest.raises(BackendUnavailableError) as caught:
+        trunnion.compile(PROGRAM, "nvrtc", cache=False, registry=plugins)
+    assert caught.value.name == ("acme" if part == "compiler" else "nvrtc")
+    assert caught.value.reason.startswith(reason)
+
+
+def test_what_a_part_refuses_when_it_is_made_is_its_own(compiler, wrapper) -> None:
+    def refuse(*_: object) -> None:
+        raise BackendUnavailableError("acme", "", "its library is missing")
+
+    plugins = plugins_of(compiler, unmade(Counting, __init__=refuse))
+    with pytest.raises(BackendUnavailableError, match="'acme' is unavailable: its library is missing"):
+        trunnion.compile(PROGRAM, "nvrtc", cache=False, registry=plugins)
 
 
 def asking(**said: Any) -> dict[str, Any]:

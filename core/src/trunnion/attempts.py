@@ -37,17 +37,19 @@ class PluginRuleError(Exception):
     """A plugin breaks a rule of the registry; `attempt` makes a `Failure` of it."""
 
 
-def attempt(call: Callable[[], _T]) -> _T | Failure:
+def attempt(call: Callable[[], _T], *passing: type[BaseException]) -> _T | Failure:
     """Run a plugin's code; return what it raised as a value.
 
     That is so of what would end the process, too, such as `SystemExit`: a plugin has no say in that. What the user asks
-    for at the keyboard is no plugin's: `KeyboardInterrupt` alone passes.
+    for at the keyboard is no plugin's: `KeyboardInterrupt` passes, and whatever else the caller says.
     """
     try:
         return call()
     except PluginRuleError as error:
         return Failure(str(error), "")
     except KeyboardInterrupt:
+        raise
+    except passing:
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
         return _failure(error)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from trunnion.artifacts.manifest import built_by
 from trunnion.artifacts.program_file import PROGRAM_FILE, check_plan, program_of
 from trunnion.callers import warn
+from trunnion.contract.source import SourceWrapper
 from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
-from trunnion.selection import load_part
+from trunnion.selection import make_part
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
@@ -189,8 +190,8 @@ class BuiltProgram:
         A text that was compiled runs no more, and what runs is what the manifest's hashes are of; whether it was made
         from the program that lies beside it is asked when somebody wants that program.
         """
-        wrapper = load_part(self.spec, self.spec.load_wrapper)
-        _check_version(artifact.manifest, wrapper(self.spec).version)
+        wrapper = make_part(self.spec, self.spec.load_wrapper, SourceWrapper, self.spec)
+        _check_version(artifact.manifest, wrapper.version)
         if self._source is not None:
             _check_source(artifact, self._source)
         elif self._known is None and wrapper.text_runs:
@@ -199,7 +200,7 @@ class BuiltProgram:
     def _written(self, artifact: Artifact | None) -> GeneratedSource:
         """Return what this version writes for the program; it is what the artifact holds, if there is one."""
         if self._known is None:
-            wrapper = load_part(self.spec, self.spec.load_wrapper)(self.spec)
+            wrapper = make_part(self.spec, self.spec.load_wrapper, SourceWrapper, self.spec)
             source = wrapper.wrap(self.program.plan(), self.kind)
         else:
             source = self._known.write()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel, ImageVariable
+from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel, ImageParameter, ImageVariable
 from trunnion.contract.spec import Target
 from trunnion.errors import BackendUnavailableError
 from trunnion.messages import describe, shorten, type_name
 from trunnion.plain import ForeignError, is_a, pairs, text
-from trunnion.selection import load_part
+from trunnion.selection import make_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,18 +19,26 @@ if TYPE_CHECKING:
 
 __all__ = ["load_compiler"]
 
-_FIELDS: Final[tuple[tuple[str, type], ...]] = (
-    ("kind", str),
-    ("data", bytes),
-    ("target", Target),
-    ("log", str),
-)
-_SEQUENCES: Final[tuple[tuple[str, type], ...]] = (
-    ("kernels", ImageKernel),
-    ("variables", ImageVariable),
-    ("headers_read", str),
-)
-"""The fields of an image, with the class of a value, or of each member."""
+_FIELDS: Final[Mapping[type, Mapping[str, tuple[type, ...]]]] = {
+    DeviceImage: {"kind": (str,), "data": (bytes,), "target": (Target,), "log": (str,)},
+    ImageKernel: {"name": (str,), "symbol": (str,), "dynamic_smem_bytes": (int,)},
+    ImageVariable: {"name": (str,), "symbol": (str,), "nbytes": (int, type(None))},
+    ImageParameter: {"ordinal": (int,), "offset": (int,), "size": (int,)},
+}
+"""What an image and its tables hold, with the classes of a value."""
+
+_SEQUENCES: Final[Mapping[type, Mapping[str, type]]] = {
+    DeviceImage: {"kernels": ImageKernel, "variables": ImageVariable, "headers_read": str},
+    ImageKernel: {"parameters": ImageParameter},
+}
+"""The sequences in them, with the class of each member."""
+
+_WORDS: Final[Mapping[type, str]] = {
+    DeviceImage: "an image",
+    ImageKernel: "a kernel",
+    ImageVariable: "a variable",
+    ImageParameter: "a parameter",
+}
 
 
 def load_compiler(spec: CompilerSpec) -> DeviceCompiler:
@@ -44,9 +52,9 @@ def load_compiler(spec: CompilerSpec) -> DeviceCompiler:
     Raises
     ------
     BackendUnavailableError
-        If it cannot be loaded; see `load_part`.
+        If it cannot be loaded or made; see `make_part`.
     """
-    return _Checked(spec, load_part(spec, spec.load_compiler)())
+    return _Checked(spec, make_part(spec, spec.load_compiler, DeviceCompiler))
 
 
 class _Checked(DeviceCompiler):
@@ -68,7 +76,8 @@ class _Checked(DeviceCompiler):
         image: object = self._compiler.compile(request)
         if not is_a(image, DeviceImage):
             raise self._broken("compile", describe(image), "a DeviceImage")
-        self._check_fields(image)
+        self._check_fields(image, DeviceImage)
+        self._texts("compile", image.toolchain, "an image whose toolchain is ")
         if image.target != request.target:
             found, asked = (shorten(str(one)) for one in (image.target, request.target))
             raise self._broken("compile", f"an image for {found}", f"one for {asked}")
@@ -93,20 +102,24 @@ class _Checked(DeviceCompiler):
             return found
         raise self._broken("default_target", describe(found), "a Target, or None")
 
-    def _check_fields(self, image: DeviceImage) -> None:
-        for name, kind in _FIELDS:
-            value = getattr(image, name)
-            if not is_a(value, kind):
-                raise self._broken("compile", f"an image whose {name} is {describe(value)}", kind.__name__)
-        for name, kind in _SEQUENCES:
-            value = getattr(image, name)
+    def _check_fields(self, given: object, kind: type) -> None:
+        """Check an image, or what its tables say of a kernel, a parameter or a variable."""
+        words = _WORDS[kind]
+        for name, kinds in _FIELDS[kind].items():
+            value = getattr(given, name)
+            if not is_a(value, kinds):
+                expected = " or ".join("None" if one is type(None) else one.__name__ for one in kinds)
+                raise self._broken("compile", f"{words} whose {name} is {describe(value)}", expected)
+        for name, member in _SEQUENCES.get(kind, {}).items():
+            value = getattr(given, name)
             members = [*value] if is_a(value, (tuple, list)) else None
-            if members is None or not all(is_a(one, kind) for one in members):
-                given = describe(value) if members is None else f"{type_name(value)} of others"
+            if members is None or not all(is_a(one, member) for one in members):
+                got = describe(value) if members is None else f"{type_name(value)} of others"
                 raise self._broken(
-                    "compile", f"an image whose {name} is {given}", f"a tuple of {kind.__name__}"
+                    "compile", f"{words} whose {name} is {got}", f"a tuple of {member.__name__}"
                 )
-        self._texts("compile", image.toolchain, "an image whose toolchain is ")
+            for one in members if member in _FIELDS else ():
+                self._check_fields(one, member)
 
     def _text(self, method: str, given: object) -> str:
         found = text(given)

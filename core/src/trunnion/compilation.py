@@ -12,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 from trunnion.arguments import expect, expect_text, file_path
+from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.default_store import default_store
 from trunnion.artifacts.fitting import BACKEND_INPUT, PROGRAM_INPUT, TARGET_INPUT, key_input
 from trunnion.artifacts.manifest import MANIFEST_NAME, artifact_key
@@ -27,7 +28,9 @@ from trunnion.built_program import (
 from trunnion.checked_compiler import load_compiler
 from trunnion.compiled import CompiledProgram
 from trunnion.compiler_options import options_of
+from trunnion.contract.adapter import KernelAdapter
 from trunnion.contract.compiler import CompileRequest
+from trunnion.contract.source import GeneratedSource, SourceWrapper
 from trunnion.contract.spec import Target
 from trunnion.errors import (
     ArtifactError,
@@ -45,9 +48,10 @@ from trunnion.selection import (
     check_forms,
     choose_backend,
     choose_compiler,
+    expect_answer,
     expect_program,
     launch_kind,
-    load_part,
+    make_part,
     named_target,
 )
 from trunnion.storage.refusals import refusals, warn_not_kept
@@ -59,11 +63,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from trunnion.artifacts.artifact import Artifact
     from trunnion.bundles.bundle import Bundle
-    from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
-    from trunnion.contract.source import SourceWrapper
     from trunnion.contract.spec import BackendSpec, CompilerSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
@@ -329,10 +330,10 @@ class _Job:
     device_compiler: DeviceCompiler
 
     def adapter(self) -> KernelAdapter:
-        return load_part(self.backend, self.backend.load_adapter)(self.backend)
+        return make_part(self.backend, self.backend.load_adapter, KernelAdapter, self.backend)
 
     def wrapper(self) -> SourceWrapper:
-        return load_part(self.backend, self.backend.load_wrapper)(self.backend)
+        return make_part(self.backend, self.backend.load_wrapper, SourceWrapper, self.backend)
 
     def known(self, kind: str) -> KnownProgram:
         """Return what is known before anything is built. The launcher is written when somebody needs it, once.
@@ -344,8 +345,11 @@ class _Job:
         """
         wrapper = self.wrapper()
         wrapper.admit(self.plan, kind)
-        write = functools.cache(lambda: wrapper.wrap(self.plan, kind))
-        return KnownProgram(self.program, self.program.to_json(), write)
+
+        def write() -> GeneratedSource:
+            return expect_answer(self.backend, "wrap", wrapper.wrap(self.plan, kind), GeneratedSource)
+
+        return KnownProgram(self.program, self.program.to_json(), functools.cache(write))
 
     def request(self, named: Target | None, kind: str, options: Mapping[str, Any]) -> CompileRequest:
         """Return what the device compiler is asked for.
@@ -400,6 +404,7 @@ class _Build:
         image = self.job.device_compiler.compile(self.request)
         match_launches(self.job.plan, image)
         built = self.job.adapter().build(source, image, staging)
+        built = expect_answer(self.job.backend, "build", built, Artifact)
         built = built.including(PROGRAM_FILE, self.known.text.encode())
         return built.including(LOG_FILE, image.log.encode()) if image.log else built
 

@@ -13,7 +13,7 @@ from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.built_program import LOG_FILE, BuiltProgram
 from trunnion.compiled_kernel import CompiledKernels, compiled_kernels
-from trunnion.contract.adapter import BoundLaunch
+from trunnion.contract.adapter import BoundLaunch, KernelAdapter
 from trunnion.contract.convention import Convention
 from trunnion.contract.runtime import expect_runtime
 from trunnion.errors import (
@@ -24,7 +24,7 @@ from trunnion.errors import (
 )
 from trunnion.plain import is_a
 from trunnion.registry import Registry, default_registry
-from trunnion.selection import load_part
+from trunnion.selection import make_part
 from trunnion.signing.message import ARTIFACT
 from trunnion.signing.vouching import Vouching
 from trunnion.torch_runtime import default_runtime
@@ -407,7 +407,7 @@ class CompiledProgram:
         def load(artifact: Artifact) -> _Loaded:
             self._unload()  # what an interrupt left of a load before this one
             runtime = self._runtime or default_runtime(self._built.kind)
-            adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
+            adapter = make_part(self._spec, self._spec.load_adapter, KernelAdapter, self._spec)
             self._held = program = adapter.load(artifact, runtime)
             return _Loaded(
                 program,

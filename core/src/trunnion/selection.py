@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, attempt, probe
@@ -11,12 +11,14 @@ from trunnion.contract.spec import Target, called, target_words
 from trunnion.errors import (
     BackendUnavailableError,
     ProgramError,
+    TrunnionError,
     UnsupportedFeatureError,
 )
 from trunnion.messages import nearest, shorten, type_name
 from trunnion.model.code import LANGUAGE_ALIASES
 from trunnion.model.plan.requirements import requirements
 from trunnion.model.program import KernelProgram
+from trunnion.plain import is_a
 from trunnion.registry import Registry, default_registry
 
 if TYPE_CHECKING:
@@ -32,10 +34,12 @@ __all__ = [
     "check_forms",
     "choose_backend",
     "choose_compiler",
+    "expect_answer",
     "expect_program",
     "explain",
     "launch_kind",
     "load_part",
+    "make_part",
     "named_target",
     "target_kinds",
 ]
@@ -436,3 +440,66 @@ def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]
     if not isinstance(found, type):
         raise BackendUnavailableError(spec.name, "", f"a loader returned {type_name(found)}, not a class")
     return found
+
+
+def make_part(
+    spec: BackendSpec | CompilerSpec,
+    loader: Callable[[], type[_Part]] | str,
+    kind: type[Any],
+    *given: object,
+) -> _Part:
+    """Return what the class behind one of a spec's loaders makes.
+
+    Parameters
+    ----------
+    spec
+        Whose it is.
+    loader
+        As `load_part` takes it.
+    kind
+        The contract's class, of which that is a subclass.
+    *given
+        What it is made of.
+
+    Raises
+    ------
+    BackendUnavailableError
+        As `load_part` does; or the class is no such subclass, is abstract, or raises anything when it is used.
+    TrunnionError, OSError
+        What it raises of these is its own.
+    """
+    part = load_part(spec, loader)
+    if kind not in part.__mro__:
+        reason = f"a loader returned {part.__name__}, expected a subclass of {kind.__name__}; update or uninstall it"
+        raise BackendUnavailableError(spec.name, "", reason)
+    made = attempt(lambda: part(*given), TrunnionError, OSError)
+    if isinstance(made, Failure):
+        raise BackendUnavailableError(spec.name, "", f"{part.__name__}: {made.reason}", made.traceback)
+    return made
+
+
+def expect_answer(spec: BackendSpec, method: str, given: _Part, kind: type[Any]) -> _Part:
+    """Return what a method of a backend's part returned, if it is what the contract says: annotations prove nothing.
+
+    Parameters
+    ----------
+    spec
+        Whose it is.
+    method
+        The method's name.
+    given
+        What it returned.
+    kind
+        The contract's class for it.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If it is of another class.
+    """
+    if not is_a(given, kind):
+        reason = (
+            f"its {method}() returned {type_name(given)}, expected {kind.__name__}; update or uninstall it"
+        )
+        raise BackendUnavailableError(spec.name, "", reason)
+    return given

@@ -16,13 +16,14 @@ from trunnion.artifacts.artifact import IMAGE_PREFIX
 from trunnion.artifacts.manifest import built_by
 from trunnion.built_program import target_of
 from trunnion.bundles.libstdcxx import installed_libstdcxx, newest_libstdcxx
+from trunnion.contract.source import SourceWrapper
 from trunnion.contract.spec import CONTRACT_VERSION
 from trunnion.errors import CorruptArtifactError, TrunnionError, UnknownBackendError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import least_cuda, read_ptx
 from trunnion.image.shared_object import elf_machine, is_shared_object, needed_versions
 from trunnion.image.target import can_assemble, can_run
-from trunnion.selection import load_part
+from trunnion.selection import make_part
 from trunnion.toolchain.device import Absence, arch_of, find_device
 from trunnion.toolchain.driver import installed_driver
 from trunnion.toolchain.processor import LEVELS, lacking_features, level_features
@@ -186,7 +187,7 @@ def _writes(machine: Machine, built: str) -> str:
     backend, _, emitter = built.partition(" ")
     try:
         spec = machine.registry.backend(backend)
-        here = load_part(spec, spec.load_wrapper)(spec).version
+        here = make_part(spec, spec.load_wrapper, SourceWrapper, spec).version
     except UnknownBackendError:
         return f"it needs the backend {shorten(backend)}, which is not installed"
     except TrunnionError as error:

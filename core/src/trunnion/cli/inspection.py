@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import trunnion
 from trunnion.artifacts.program_file import PROGRAM_FILE, check_plan
 from trunnion.cli.document import bytes_told, plain, told
+from trunnion.contract.source import SourceWrapper
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
 from trunnion.image.host_object import read_host_object
 from trunnion.image.mangled import parameter_kinds
 from trunnion.image.ptx import read_ptx
-from trunnion.selection import choose_backend, launch_kind, load_part, named_target
+from trunnion.selection import choose_backend, launch_kind, make_part, named_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,7 +90,7 @@ def launcher_of(program: KernelProgram, backend: str, target: str) -> dict[str, 
     named = Target.parse(target) if target else named_target(program)
     spec = choose_backend(program, backend, plan, registry, None if named is None else named.kind)
     kind = launch_kind(program, spec, named, registry.compilers)
-    source = load_part(spec, spec.load_wrapper)(spec).wrap(plan, kind)
+    source = make_part(spec, spec.load_wrapper, SourceWrapper, spec).wrap(plan, kind)
     return {"name": source.filename, "language": source.language, "text": source.text}
 
 
