@@ -262,6 +262,21 @@ def test_what_no_backend_here_can_load_is_exported_where_it_was_built(
     assert not (tmp_path / "dist").exists()
 
 
+@pytest.mark.parametrize("owner", ["this process", "unknown"])
+def test_a_backend_that_no_distribution_brings_is_in_no_wheel(
+    tmp_path: Path, artifacts: dict[str, Any], owner: str
+) -> None:
+    """No installer could read, or find, what such a wheel would require."""
+    plugins = trunnion.Registry(())
+    plugins.register(trunnion.default_registry().backend("nvrtc"), owner)
+    bundle = bundled(tmp_path, {"add": artifacts["nvrtc"]})
+    with pytest.raises(
+        ArtifactError, match=f"got backend 'nvrtc' of '{owner}', expected one that an installed"
+    ):
+        trunnion.export_wheel(bundle, tmp_path / "dist", name="my-kernels", version="1.0", registry=plugins)
+    assert not (tmp_path / "dist").exists()
+
+
 def test_launchers_for_two_processors_are_for_both(
     tmp_path: Path, artifacts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

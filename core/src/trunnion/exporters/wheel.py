@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from trunnion.registry import Registry
+    from trunnion.registry import PluginInfo, Registry
 
 __all__ = ["export_wheel"]
 
@@ -93,7 +93,7 @@ def export_wheel(
         If two variants of a program take other parameters.
     ArtifactError
         If a launcher is for another processor than x86-64 and AArch64, a backend is not installed in the version that
-        built a variant, a part cannot be read, or the wheel cannot be written.
+        built a variant, or no distribution brings it, a part cannot be read, or the wheel cannot be written.
     CorruptArtifactError
         If the index leaves out what a launcher or an image needs.
     """
@@ -198,9 +198,7 @@ def _metadata(
     brought = {plugin.name: plugin for plugin in registry.plugins()}
     backends = {one.backend for variants in bundle.index.programs.values() for one in variants}
     needed = {f"trunnion=={metadata.version('trunnion')}"}
-    for backend in backends:
-        plugin = brought[backend]
-        needed.add(f"{plugin.distribution}=={plugin.version}" if plugin.version else plugin.distribution)
+    needed |= {_requirement(brought[backend]) for backend in backends}
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", "Requires-Python: >=3.11"]
     lines += [f"Requires-Dist: {one}" for one in sorted(needed)]
     lines += ["Summary: GPU kernels that trunnion launches, compiled ahead of time"]
@@ -211,6 +209,24 @@ def _metadata(
     ]
     folder, said = f"{package}-{version}.dist-info", {"METADATA": lines, "WHEEL": wheel}
     return {f"{folder}/{name}": ("\n".join(text) + "\n").encode() for name, text in said.items()}
+
+
+def _requirement(plugin: PluginInfo) -> str:
+    """Return what a wheel requires for a backend.
+
+    Raises
+    ------
+    ArtifactError
+        If no installed distribution brings it: nobody could install such a wheel, or it could launch nothing.
+    """
+    try:
+        distribution_of(canonical(plugin.distribution))
+    except metadata.PackageNotFoundError:
+        raise ArtifactError(
+            f"got backend {shorten(plugin.name)} of {shorten(plugin.distribution)}, expected one that an installed "
+            "distribution brings: a wheel requires that; install the backend's distribution, and export it with that"
+        ) from None
+    return f"{plugin.distribution}=={plugin.version}" if plugin.version else plugin.distribution
 
 
 def _platforms(bundle: Bundle) -> list[str]:
