@@ -56,3 +56,9 @@ def test_what_is_not_there_is_the_plugin_s_failure(text: str) -> None:
     one = spec(load_wrapper=text)
     with pytest.raises(BackendUnavailableError, match="acme"):
         load_part(one, one.load_wrapper)
+
+
+def test_no_plugin_is_called_as_what_means_any() -> None:
+    """Whoever asks for it by name would get another."""
+    with pytest.raises(ProgramError, match="got plugin name 'auto', expected another"):
+        spec(name="auto")

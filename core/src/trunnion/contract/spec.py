@@ -49,6 +49,7 @@ _ARCHITECTURES = ("sm_", "compute_")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLACE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 _ARCH = re.compile(r"[A-Za-z0-9_.+-]{0,64}")
+_ANY = "auto"  # what callers write where any plugin will do
 _NOT_SAID = "it says that it cannot be used, and not why"
 
 
@@ -300,6 +301,11 @@ def _check_spec(spec: BackendSpec | CompilerSpec, words: tuple[str, ...]) -> Non
     if not _NAME.fullmatch(name):
         raise ProgramError(
             f"got plugin name {shorten(name)}, expected lower-case letters, digits and underscores",
+            field="name",
+        )
+    if name == _ANY:
+        raise ProgramError(
+            f"got plugin name {shorten(name)}, expected another: nobody could ask for that one, it means any",
             field="name",
         )
     object.__setattr__(spec, "diagnose", _loader(spec.diagnose, "diagnose", calls=True))
