@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from trunnion.toolchain.directives import may_paste, mentions, quoted_names
@@ -113,3 +115,48 @@ def test_what_is_no_piece_of_such_a_word(text: str) -> None:
 )
 def test_a_question_behind_what_is_none(text: str) -> None:
     assert [mention.name for mention in mentions(text.encode())] == [""]
+
+
+@pytest.mark.parametrize(
+    "remark",
+    [
+        "// see /usr/include/*.h for the rest",
+        "// #include/*.h is what they all have",
+        "// they import/*.h, and embed /*.bin",
+        'const char* pattern = "include/*.h";',
+        "/* all of include/*.h */",
+    ],
+)
+def test_a_remark_takes_no_include_away(remark: str) -> None:
+    text = f'{remark}\n#include "a.h"\n#import "b.h"\n#embed "c.bin"\n/* the kernel */\n'
+    assert {"a.h", "b.h", "c.bin"} <= {mention.name for mention in mentions(text.encode())}
+
+
+@pytest.mark.parametrize("operand", [f"/*{' ' * 300}*/ H", "/**/ /**/ /**/ H", f'/*{"*" * 300}*/ "a.h"'])
+def test_what_is_too_far_away_to_be_read_has_no_name(operand: str) -> None:
+    assert [mention.name for mention in mentions(f"#include {operand}\n".encode())] == [""]
+
+
+@pytest.mark.parametrize("before", ["int x; " * 1000, "/**/ " * 1000])
+def test_a_line_that_is_too_long_to_be_read_may_say_anything(before: str) -> None:
+    assert [mention.name for mention in mentions(f"{before}#include H\n".encode())] == [""]
+    assert [mention.name for mention in mentions(f"/**/#{' ' * 5000}include <a.h>\n".encode())] == ["a.h"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "include ", "include/*", "#include/*\n", "# include M ", "#include <", "__has_include M ", "HAS_INCLUDE",
+        "HAS_INCLUDE(<", "embed/*", "import ", "define x ", "#define A <",
+    ],
+)  # fmt: skip
+def test_a_text_made_for_it_takes_no_quadratic_time(word: str) -> None:
+    def seconds(count: int) -> float:
+        text = word.encode() * count
+        start = time.thread_time()
+        mentions(text)
+        quoted_names(text)
+        return time.thread_time() - start
+
+    few = min(seconds(500) for _ in range(3))
+    assert seconds(8000) < 64 * few + 1, "16 times as much, of which quadratic time would make 256"

@@ -47,6 +47,7 @@ def seen(wanted: CompileRequest) -> tuple[dict[str, str], bytes]:
     [
         ('#include /**/ "v.h"', {}),
         ('#incl\\\nude "v.h"', {}),
+        ('// see /usr/include/*.h for the rest\n#include "v.h"\n/* the kernel */', {}),
         ('#define H "v.h"\n#include H', {}),
         ("#include H", {"defines": (("H", '"v.h"'),)}),
         ("#include H", {"defines": (("H", "<v.h>"),)}),

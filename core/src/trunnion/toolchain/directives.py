@@ -7,26 +7,33 @@ then, which costs a look at a file. A name too few would let a cache give out a 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Mention", "may_paste", "mentions", "quoted_names"]
 
-_BLANKS = rb"(?:[ \t\v\f\r]|/\*.*?\*/)*"
-_NAME = rb'"([^"\n]+)"|<([^>\n]+)>'
-# What is no name is not passed over: behind `defined(__has_include) &&` comes the question itself.
-_OPERAND = rb"(?![A-Za-z0-9_])" + _BLANKS + rb"(\(?)" + _BLANKS + rb"(?:" + _NAME + rb"|(?=([^\n]*)))"
-_INCLUDE = re.compile(rb"include(_next)?" + _OPERAND, re.DOTALL)
-_EMBED = re.compile(rb"embed()" + _OPERAND, re.DOTALL)
-_IMPORT = re.compile(rb"import()" + _OPERAND, re.DOTALL)
+_MOST_NAME = 4096  # bytes: no system opens a path that is longer
+_MOST_LINE = 4096
+_NAME = rb'"([^"\n]{1,%d}+)"|<([^>\n]{1,%d}+)>' % (_MOST_NAME, _MOST_NAME)
+_BLANKS = rb"[ \t\v\f\r]*"
+# All is bounded, and no match takes a text in which another could begin: nothing keeps a remark from speaking of
+# include/*.h, and a text made for it must not take quadratic time.
+_GAP = _BLANKS + rb"(?:/\*.{0,200}?\*/" + _BLANKS + rb"){0,2}"
+_OPERAND = re.compile(_GAP + rb"(\(?)" + _GAP + rb"(?:" + _NAME + rb"|(?=(/\*|[^\n]?)))", re.DOTALL)
+_INCLUDE = re.compile(rb"include(_next)?(?![A-Za-z0-9_])")
+_EMBED = re.compile(rb"embed()(?![A-Za-z0-9_])")
+_IMPORT = re.compile(rb"import()(?![A-Za-z0-9_])")
 _RARE = ((b"embed", _EMBED), (b"import", _IMPORT))
 # CUDA's headers ask through macros of their own whether there is a header: _CCCL_HAS_INCLUDE(<cuda_fp16.h>).
-_WRAPPED_QUESTION = re.compile(rb"HAS_INCLUDE\w*[ \t]*\([ \t]*(?:" + _NAME + rb")")
-_QUESTION = b"__has_"
+_WRAPPED_QUESTION = re.compile(rb"HAS_INCLUDE\w*+(?:[ \t]*+\([ \t]*+(?:" + _NAME + rb"))?")
+_QUESTION, _COMMENT = b"__has_", b"/*"
 _IF_IT_IS_KNOWN = re.compile(rb"(?:def|defined)[ \t(]*__has_$")
 _REMARK = re.compile(rb"[ \t]*(?:#|%:)[ \t]*(?:else|endif)\b(?!.*\*/)")  # behind which nothing counts
 _BLANK = re.compile(rb"[ \t\v\f\r]*")
 _MACRO = re.compile(rb"[A-Za-z_$\\(\x80-\xff]")  # what a name begins with; comments go on in other ways
-_DEFINED = re.compile(rb"define[ \t]+\w+[^\n]*?(?:" + _NAME + rb")")
+_DEFINED = re.compile(rb"define[ \t]+\w+(?:[^\n]*?(?:" + _NAME + rb")|[^\n]*)")
 # What a word that asks could be pasted of by ``##``: at least one of these pieces is in the text, or in another one.
 _WORDS = (b"__has_include_next", b"__has_embed")
 _PIECE = re.compile(rb"__ha\w*|\w{0,5}_(?:include|embed)\w*")
@@ -104,10 +111,7 @@ def may_paste(text: bytes) -> bool:
 
 def quoted_names(text: bytes) -> list[Mention]:
     """Return the headers that the macros of a text could stand for."""
-    return [
-        Mention(_text(match[1] or match[2]), match[1] is not None, every=False)
-        for match in _DEFINED.finditer(_spliced(text))
-    ]
+    return _named(_DEFINED, _spliced(text))
 
 
 def _spliced(text: bytes) -> bytes:
@@ -118,36 +122,60 @@ def _spliced(text: bytes) -> bytes:
 
 
 def _mentions(text: bytes) -> list[Mention]:
-    found = []
     # A pattern that begins with one word is found several times as fast as one that begins with either of two.
     patterns = [_INCLUDE, *(pattern for word, pattern in _RARE if word in text)]
-    for match in (match for pattern in patterns for match in pattern.finditer(text)):
-        further, parenthesis, quoted, angled, rest = match.groups()
-        line = text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()]
+    found = [mention for pattern in patterns for mention in _behind(text, pattern)]
+    return found + _named(_WRAPPED_QUESTION, text) if b"HAS_INCLUDE" in text else found
+
+
+def _behind(text: bytes, word: re.Pattern[bytes]) -> Iterator[Mention]:
+    """Yield what stands behind a word wherever it is a directive, or ends a question."""
+    start = last = 0
+    for match in word.finditer(text):
+        here = match.start()
+        start = max(start, text.rfind(b"\n", last, here) + 1)
+        last = match.end()
+        whole = here - start <= _MOST_LINE
+        line = text[start if whole else here - _MOST_LINE : here]
+        bare = line.rstrip(b" \t\v\f\r")
         question = line.endswith(_QUESTION)
-        if not question and not line.rstrip(b" \t\v\f\r").endswith((b"#", b"%:", b"*/")):
+        if not question and not bare.endswith((b"#", b"%:", b"*/")) and (bare or whole):
             continue
+        operand = _OPERAND.match(text, last)
+        if operand is None:  # it takes an empty text, too
+            continue
+        parenthesis, quoted, angled, sign = operand.groups()
         name = quoted or angled or b""
-        if name or _stands_for_a_name(line, parenthesis + rest, question=question):
-            found.append(Mention(_text(name), quoted is not None, bool(further)))
-    if b"HAS_INCLUDE" in text:
-        found += [
-            Mention(_text(match[1] or match[2]), match[1] is not None, every=False)
-            for match in _WRAPPED_QUESTION.finditer(text)
-        ]
-    return found
+        # Where a line is too long to look at all of it, nobody knows.
+        if name or not whole or _stands_for_a_name(line, parenthesis or sign, question=question):
+            yield Mention(_text(name), quoted is not None, bool(match[1]))
+
+
+def _named(pattern: re.Pattern[bytes], text: bytes) -> list[Mention]:
+    """Return the headers that the matches of a pattern name, if they name any."""
+    matches = (match for match in pattern.finditer(text) if match[1] or match[2])
+    return [Mention(_text(match[1] or match[2]), match[1] is not None, every=False) for match in matches]
 
 
 def _stands_for_a_name(line: bytes, operand: bytes, *, question: bool) -> bool:
-    """Whether a macro names the header; else a comment or a text only speaks of including."""
+    """Whether a macro names the header; else a comment or a text only speaks of including.
+
+    Parameters
+    ----------
+    line
+        What stands before the word.
+    operand
+        The sign behind it; of a comment that is too long to look behind it, what begins that.
+    question
+        Whether the word ends one.
+    """
     if question:
-        asks = operand.startswith(b"(") or b"define" in line
+        asks = operand in (b"(", _COMMENT) or b"define" in line
         return asks and not _IF_IT_IS_KNOWN.search(line) and not _REMARK.match(line)
     before = line.rstrip(b" \t\v\f\r").removesuffix(b"#").removesuffix(b"%:")
-    return (
-        _MACRO.match(operand.strip()) is not None
-        and _BLANK.fullmatch(before.rpartition(b"*/")[2]) is not None
-    )
+    return (operand == _COMMENT or _MACRO.match(operand) is not None) and _BLANK.fullmatch(
+        before.rpartition(b"*/")[2]
+    ) is not None
 
 
 def _text(name: bytes) -> str:

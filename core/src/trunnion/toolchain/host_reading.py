@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HostReading", "files_read", "read_host", "witness_reading"]
 
-_FORM = "4"  # of what is asked and remembered; it changes whenever a digest does
+_FORM = "5"  # of what is asked and remembered; it changes whenever a digest does
 _TEXT, _LIST = "trunnion_reading.ii", "trunnion_reading.d"
 _ASKING, _VERBOSE = ("-E", "-dD", "-P", "-MD", "-MF", _LIST), "-v"
 _SECONDS = 10.0
