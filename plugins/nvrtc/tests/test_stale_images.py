@@ -66,6 +66,23 @@ def test_a_header_that_changes(tmp_path: Path, source: str, more: dict[str, Any]
     assert image != other_image
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_a_header_that_another_one_includes_whose_name_is_put_together(tmp_path: Path, held: bool) -> None:
+    (folder := tmp_path / "inc").mkdir()
+    outside = tmp_path / "v.h"
+    text = f'#include "{outside}"\n' if held else '#include "../v.h"\n'
+    if not held:
+        (folder / "m.h").write_text(text)
+    source = "#define S(x) #x\n#define T(x) S(x.h)\n#define H(x) T(x)\n#include H(m)\n"
+    wanted = request(folder, source, includes=(("m.h", text),) if held else ())
+    outside.write_text(ONE)
+    key, image = seen(wanted)
+    outside.write_text(TWO)
+    other_key, other_image = seen(wanted)
+    assert key != other_key
+    assert image != other_image
+
+
 def test_a_header_that_appears(tmp_path: Path) -> None:
     wanted = request(tmp_path, f'#if __has_include("opt.h")\n{ONE}#else\n{TWO}#endif')
     key, image = seen(wanted)

@@ -188,24 +188,24 @@ class _Search:
         self._made_up = False
 
     def run(self, first: Sequence[str]) -> ReachableHeaders:
-        for name in first:
-            self._follow(name, "")
+        self._follow([(name, "", False) for name in first])
         for text in (_bytes(self.code.source), _defined(self.code)):
             for mention in mentions(text):
                 self._made_up = self._made_up or not mention.name
                 if mention.name:
-                    self._follow(mention.name, "", every=mention.every)
+                    self._follow([(mention.name, "", mention.every)])
         on_disk = bool(self.files)
         complete = not self._may_paste()
         if self._made_up:
-            for mention in self._made_up_names():
-                self._follow(mention.name, "")
-            complete = self._take_all(self.own) and complete
+            # It could be any header in memory, too.
+            self._follow([(name, "", False) for name in self.held])
+            self._follow([(mention.name, "", False) for mention in self._made_up_names()])
+            complete = self._take_all(self.own) and complete and not self._may_paste()
             on_disk = on_disk or bool(self.files) or not complete
         if on_disk:
             # Without a file NVRTC is told not to look beside the includer, which for a header in memory is here.
             for name, folder in self._beside_held:
-                self._follow(name, folder)
+                self._follow([(name, folder, False)])
         paths = sorted(self.files)
         return ReachableHeaders(
             held=tuple(sorted(self._reached)),
@@ -215,8 +215,14 @@ class _Search:
             on_disk=on_disk,
         )
 
-    def _follow(self, name: str, beside: str, *, every: bool = False) -> None:
-        todo = [(name, beside, every)]
+    def _follow(self, todo: list[tuple[str, str, bool]]) -> None:
+        """Take what some names mean, and all that this includes.
+
+        Parameters
+        ----------
+        todo
+            Each name, the folder beside which it is looked for first, and whether every file of that name is meant.
+        """
         while todo:
             wanted = todo.pop()
             if wanted in self._seen:
@@ -274,8 +280,9 @@ class _Search:
         )
 
     def _take_all(self, directories: Iterable[str]) -> bool:
-        """Take every file below; return False if there are too many."""
+        """Take every file below, and all that these include; return False if there are too many."""
         count = total = 0
+        todo: list[tuple[str, str, bool]] = []
         for directory in directories:
             if f"{directory}/".startswith(self._inside):
                 continue
@@ -285,9 +292,12 @@ class _Search:
                     return False
                 for path, version in _find_all(folder, names):
                     total += version.size
-                    self.files[path] = version
+                    if path not in self.files:
+                        self.files[path] = version
+                        todo += self._named_on_disk(path, version)
                 if total > _MOST_BYTES:
                     return False
+        self._follow(todo)
         return True
 
 
