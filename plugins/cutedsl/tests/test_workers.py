@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import itertools
 import os
@@ -162,6 +163,20 @@ def test_nothing_is_left_among_temporary_files(tmp_path):
     temporary = tmp_path / "tmp"
     finish(start(BUILD, tmp_path / "cache", temporary=temporary))
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "import os\nos.chdir('/')\n"], ids=["", "text that goes elsewhere"])
+def test_the_folder_for_temporary_files_may_have_any_name(tmp_path, monkeypatch, pool, text):
+    folder = tmp_path / os.fsdecode(b'it\'s "a"\\ttab \\ back\\slash, $HOME %s # gr\xc3\xb6\xc3\x9fe \xff')
+    folder.mkdir()
+    monkeypatch.setattr(staging.tempfile, "tempdir", str(folder))
+    plan = EXAMPLE.program.plan()
+    (code,) = EXAMPLE.program.code
+    code = dataclasses.replace(code, source=f"{text}{code.source}")
+    request = trunnion.CompileRequest(
+        code=(code,), kernels=plan.kernels, target=trunnion.Target("cuda", "sm_90a"), plan=plan
+    )
+    assert CuteDslCompiler(pool).compile(request).kernels[0].symbol == "vector_add_0"
 
 
 def test_what_is_not_ours_is_not_swept(tmp_path, monkeypatch):
@@ -541,7 +556,6 @@ def test_the_worker_folder_is_private():
 
 def test_errors_of_a_text_do_not_outlive_it():
     """A text that spoils CuTeDSL for its own process spoils nothing for the next one."""
-    import dataclasses
 
     code = EXAMPLE.program.code[0]
     text = "import cutlass.cute as cute\ncute.kernel = None\nraise RuntimeError('spoilt')\n"

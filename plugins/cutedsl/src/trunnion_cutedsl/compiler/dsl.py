@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -55,17 +56,19 @@ def compile_job(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], byte
     _check_arch(job["arch"])
     module = _author_module(job)
     kernels = [_kernel(module, kernel) for kernel in job["kernels"]]
-    host = _host(job, kernels)
     arguments = [
         argument
         for index, kernel in enumerate(job["kernels"])
         for argument in _arguments(kernel, f"kernel {index}")
     ]
-    written = folder / "written"
+    os.chdir(folder)  # the text may have gone elsewhere
+    host = _host(job, kernels)
+    written = Path("written")
     written.mkdir()
+    # By its name alone: CuTeDSL hands it on in texts of its own, which do not take every path.
     words = [*job["options"], "--keep-cubin", f"--gpu-arch={job['arch']}", f"--dump-dir={written}"]
     start = time.perf_counter()
-    compiled = cute.compile(host, *arguments, make_fake_stream(), options=" ".join(map(_quoted, words)))
+    compiled = cute.compile(host, *arguments, make_fake_stream(), options=shlex.join(words))
     seconds = time.perf_counter() - start
     cubin = _only_cubin(written)
     facts = read_launches(compiled.ir_module)
@@ -81,11 +84,6 @@ def _check_arch(arch: str) -> None:
     known = list(vars(cutlass)["Arch"].__members__)  # public, but not listed as such
     if arch not in known:
         raise JobError(f"got {arch!r}, expected one that CuTeDSL has: {', '.join(known)}", "target")
-
-
-def _quoted(word: str) -> str:
-    name, equals, value = word.partition("=")
-    return f"{name}{equals}'{value}'" if " " in value else word
 
 
 def _only_cubin(folder: Path) -> bytes:
