@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,13 +13,16 @@ from trunnion.errors import CompileError, ProgramError
 from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
 from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def compiled(text: str | None = None, arch: str = "sm_90a"):
+
+def compiled(text: str | None = None, arch: str = "sm_90a", **fields: object):
     """Compile the example, for another architecture or with another text."""
     (code,) = EXAMPLE.program.code
     program = EXAMPLE.program
     if text is not None:
-        program = dataclasses.replace(program, code=(dataclasses.replace(code, source=text),))
+        program = dataclasses.replace(program, code=(dataclasses.replace(code, source=text, **fields),))
     plan = program.plan()
     request = CompileRequest(code=program.code, kernels=plan.kernels, target=Target("cuda", arch), plan=plan)
     return CuteDslCompiler().compile(request)
@@ -62,3 +66,26 @@ def test_exceptions_that_name_each_other_are_followed_once() -> None:
     with pytest.raises(CompileError, match="KeyError: 'one'") as caught:
         compiled(text)
     assert caught.value.line == 3
+
+
+@pytest.mark.parametrize("module", ["tiles/sizes.py", "tiles/kernels.py", "sizes.py"])
+@pytest.mark.parametrize("fault", ["raise ValueError('too large')", "def :"])
+def test_lines_of_a_module_are_that_module_s(module: str, fault: str) -> None:
+    """The text's own line is the one that imports it, whatever the module's file is called."""
+    includes = ((module, "\n" * 50 + fault),)
+    imported = module.removesuffix(".py").replace("/", ".")
+    with pytest.raises(CompileError) as caught:
+        compiled(f"\nimport {imported}\n", name="kernels.py", includes=includes)
+    assert caught.value.line == 2
+    assert caught.value.log.splitlines()[1:] == [
+        f"  kernels.py:2: import {imported}",
+        f"  {module}:51: {fault}",
+    ]
+
+
+def test_a_fault_of_syntax_elsewhere_is_not_the_text_s(tmp_path: Path) -> None:
+    other = tmp_path / "kernels.py"
+    text = f"\ncompile('\\n' * 50 + 'def :', {str(other)!r}, 'exec')\n"
+    with pytest.raises(CompileError, match=rf"{other}:51: def :") as caught:
+        compiled(text, name="kernels.py")
+    assert caught.value.line == 2

@@ -227,10 +227,10 @@ def _answer(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], bytes]:
     except BaseException as error:  # noqa: BLE001 - the text may raise anything; the process ends either way
         if not imported:
             return {"unusable": f"{type(error).__name__}: {error}"}, b""
-        return {"failed": _failure(error, job)}, b""
+        return {"failed": _failure(error, job, folder.resolve())}, b""
 
 
-def _failure(error: BaseException, job: dict[str, Any]) -> dict[str, Any]:
+def _failure(error: BaseException, job: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return the error, and the lines of the author's files that it came through, the innermost last."""
     own = {job["file_name"], *(name for name, _ in job["modules"])}
     lines = []
@@ -239,14 +239,19 @@ def _failure(error: BaseException, job: dict[str, Any]) -> dict[str, Any]:
     while seen is not None and id(seen) not in passed:
         passed.add(id(seen))
         for frame in traceback.extract_tb(seen.__traceback__):
-            name = Path(frame.filename).name
+            name = _name_of(frame.filename, folder)
             if name in own and frame.lineno:
                 lines.append({"file": name, "line": frame.lineno, "text": frame.line or ""})
         seen = seen.__cause__ or seen.__context__
     if isinstance(error, SyntaxError) and error.lineno:
         text = (error.text or "").strip()
-        lines.append({"file": Path(error.filename or "").name, "line": error.lineno, "text": text})
+        lines.append({"file": _name_of(error.filename or "", folder), "line": error.lineno, "text": text})
     return {"kind": type(error).__name__, "text": _text(error), "lines": lines[-_MOST_LINES:]}
+
+
+def _name_of(file: str, folder: Path) -> str:
+    """Return the name by which the job has a file, if it lies in the job's folder; else its path."""
+    return str(Path(file).relative_to(folder)) if Path(file).is_relative_to(folder) else file
 
 
 def _text(error: BaseException) -> str:
