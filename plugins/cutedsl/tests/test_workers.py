@@ -159,6 +159,37 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monk
         os.close(swept[0])
 
 
+@pytest.mark.parametrize("where", ["os", "fcntl"])
+def test_a_folder_that_cannot_be_locked_is_removed(tmp_path, monkeypatch, where):
+    opened = os.open
+
+    def full(path, *arguments, **named):
+        if where == "fcntl" or Path(path).name == "lock":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(staging.tempfile, "tempdir", str(tmp_path))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr(getattr(staging, where), {"os": "open", "fcntl": "flock"}[where], full)
+    with pytest.raises(OSError, match="No space left"):
+        staging.make_staging()
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_where_there_are_no_locks_a_folder_is_nobody_s_to_sweep(tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(staging.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(staging.fcntl, "flock", none)
+    folder, descriptor = staging.make_staging()
+    staging.sweep()
+    assert folder.exists()
+    os.close(descriptor)
+
+
 def test_nothing_is_left_among_temporary_files(tmp_path):
     temporary = tmp_path / "tmp"
     finish(start(BUILD, tmp_path / "cache", temporary=temporary))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 
 from trunnion.storage.kernel_mark import kernel_mark, used_elsewhere
+from trunnion.storage.scratch import NO_LOCKS
 
 __all__ = ["claim", "discard", "make_staging", "sweep"]
 
@@ -21,19 +23,36 @@ _GRACE_SECONDS = 60.0  # between the making of a folder and that of its lock
 def make_staging() -> tuple[Path, int]:
     """Make a folder that nobody else can read; return it with a descriptor that holds its lock.
 
-    As long as the descriptor is open in any process, the folder is in use.
+    As long as the descriptor is open in any process, the folder is in use. Where a file system has no locks nobody can
+    tell, and it stays if its processes are killed.
+
+    Raises
+    ------
+    OSError
+        If there can be none; then nothing is left of it.
     """
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-{kernel_mark()}-"))
-        descriptor = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # somebody who sweeps was faster, and removes it
-            os.close(descriptor)
-        else:
-            if folder.exists():
+        with contextlib.ExitStack() as undo:
+            folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-{kernel_mark()}-"))
+            undo.callback(discard, folder)
+            descriptor = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            undo.callback(os.close, descriptor)
+            if _is_locked(descriptor) and folder.exists():
+                undo.pop_all()
                 return folder, descriptor
-            os.close(descriptor)
+            # Somebody who sweeps was faster.
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Take a lock, where there are any; return False if somebody else has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+    return True
 
 
 def sweep() -> None:
