@@ -489,6 +489,20 @@ def test_without_an_interpreter_it_says_so(monkeypatch):
         workers.Workers().run("sm_90a", {}, 1)
 
 
+@pytest.mark.parametrize("executable", [None, ""])
+def test_within_a_program_that_brings_python_along_it_says_so(monkeypatch, executable):
+    """As `sys.executable` is where Python does not know its own."""
+    monkeypatch.setattr(workers.sys, "executable", executable)
+    with pytest.raises(BackendUnavailableError, match=r"sys.executable is (None|''), .* set it to"):
+        workers.Workers().run("sm_90a", {}, 1)
+
+
+def test_an_import_that_takes_too_long_is_told_as_that(monkeypatch, pool):
+    monkeypatch.setattr(workers, "_START_SECONDS", 0.05)
+    with pytest.raises(BackendUnavailableError, match=r"takes no job within 0.05 s"):
+        pool.run("sm_90a", job(""), 60)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_whatever_keeps_a_worker_from_its_start_nothing_is_left(monkeypatch, tmp_path, error):
     def ended(*_, **__):

@@ -80,6 +80,13 @@ class _Worker:
 
     def _started(self, arch: str, control: int, lock: int) -> subprocess.Popen[bytes]:
         words = [str(control), str(lock), str(self.folder), str(self._seconds)]
+        if not sys.executable:
+            raise BackendUnavailableError(
+                "cutedsl",
+                "the compiling process",
+                f"sys.executable is {sys.executable!r}, so there is no interpreter to start: set it to the path of one "
+                "that has these packages",
+            )
         try:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "trunnion_cutedsl.compiler.worker", *words],
@@ -265,6 +272,7 @@ class Workers:
     def _open(
         self, arch: str, seconds: float, ending: contextlib.ExitStack
     ) -> tuple[socket.socket, int, float]:
+        reason = "it ends before it takes a job: there is no memory or no descriptor left for it, or CuTeDSL ends it"
         for _ in range(_TRIES):
             worker = self._worker(arch)
             fresh = worker.is_fresh()
@@ -279,13 +287,14 @@ class Workers:
                 self._give_up(arch, worker)
             except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
                 self._give_up(arch, worker)  # something ended it, or its child alone
-                if isinstance(error, TimeoutError) and not fresh:
-                    raise TooSlowError from error
+                if isinstance(error, TimeoutError):
+                    if not fresh:
+                        raise TooSlowError from error
+                    reason = (
+                        f"it takes no job within {_START_SECONDS:g} s: importing CuTeDSL takes longer here"
+                    )
         raise BackendUnavailableError(
-            "cutedsl",
-            "the compiling process",
-            "it ends before it takes a job: there is no memory or no descriptor left for it, or CuTeDSL ends it; "
-            "try: python -c 'import cutlass'",
+            "cutedsl", "the compiling process", f"{reason}; try: python -c 'import cutlass'"
         )
 
     def _worker(self, arch: str) -> _Worker:
