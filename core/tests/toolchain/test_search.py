@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from trunnion.toolchain import search
-from trunnion.toolchain.search import Place, judge, loader_places, root_places, site_folders, wheel_places
+from trunnion.toolchain.search import (
+    Place,
+    judge,
+    listed_by_loader,
+    loader_places,
+    root_places,
+    site_folders,
+    wheel_places,
+)
 
 
 def test_every_place_has_its_reason(tmp_path: Path) -> None:
@@ -94,6 +102,19 @@ def test_the_loader_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         by_origin.setdefault(place.origin, []).append(place.path)
     assert by_origin["LD_LIBRARY_PATH"] == ["/one/libc.so.6", "libc.so.6", "/two/libc.so.6"]
     assert Path(by_origin["the loader's cache"][0]).is_file()
+
+
+@pytest.mark.parametrize("folder", [b"my libs", b"gr\xfcn", b"a => b"])
+def test_the_loader_s_cache_may_list_any_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: bytes
+) -> None:
+    path = b"/opt/" + folder + b"/libother.so.1"
+    (tmp_path / "listed").write_bytes(b"1 libs found\n\tlibother.so.1 (libc6,x86-64) => " + path + b"\n")
+    (tmp_path / "ldconfig").write_text(f"#!/bin/sh\nexec cat '{tmp_path}/listed'\n")
+    (tmp_path / "ldconfig").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert listed_by_loader("libother.so.1") == [os.fsdecode(path)]
+    assert os.fsdecode(path) in [place.path for place in loader_places("libother.so.1")]
 
 
 @pytest.mark.parametrize("tool", [None, "/nonexistent/ldconfig"])

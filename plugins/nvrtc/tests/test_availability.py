@@ -95,12 +95,18 @@ def test_find_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_library(library.name) == str(library)
 
 
-def test_without_ldconfig(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(availability, "_loader_cache", availability._loader_cache.__wrapped__)
-    monkeypatch.setattr(availability.shutil, "which", lambda *_, **__: None)
-    assert find_library("libc.so.6") is None
-    monkeypatch.setattr(availability.shutil, "which", lambda *_, **__: "/nonexistent/ldconfig")
-    assert find_library("libc.so.6") is None
+def test_a_library_that_the_loader_lists_in_a_folder_of_any_name(
+    tmp_path: Path, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a library of the machine's that is none of ours: to ask for a driver must not fail for it."""
+    listed = b"\tlibcuda.so.1 (libc6,x86-64) => /opt/my gr\xfcn libs/libcuda.so.1\n"
+    (tmp_path / "listed").write_bytes(listed)
+    (tmp_path / "ldconfig").write_text(f"#!/bin/sh\nexec cat '{tmp_path}/listed'\n")
+    (tmp_path / "ldconfig").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(availability, "find_library", find_library)
+    bare["cuda-bindings"] = "13.0.0"
+    assert "driver: /opt/my gr\\xfcn libs/libcuda.so.1" in probe_backend().detail
 
 
 def test_is_loaded() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trunnion.contract.spec import Availability
 from trunnion.errors import BackendUnavailableError
 from trunnion.toolchain.host import find_host_toolchain
-from trunnion.toolchain.search import loader_places
+from trunnion.toolchain.search import loader_places, path_text
 from trunnion.toolchain.torch_release import installed_torch, refuse_old_torch
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def probe_launchers(plugin: str, distribution: str, targets: Collection[str] = (
         refuse_old_torch(plugin, distribution)
     except BackendUnavailableError as error:
         return Availability(usable=False, detail=error.reason)
-    torch, driver = installed_torch(), _driver()
+    torch, driver = installed_torch(), path_text(_driver())
     found = [
         f"apache-tvm-ffi {toolchain.ffi.distribution}",
         *(f"{name} {version}" for name, version in toolchain.versions.items() if name == "cuda.h"),

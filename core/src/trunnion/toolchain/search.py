@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import site
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from trunnion.storage.stamps import Stamp
 
 __all__ = [
-    "Place", "earlier_on_path", "installed_stamps", "judge", "loader_places", "path_text", "root_places",
-    "site_folders", "wheel_places",
+    "Place", "earlier_on_path", "installed_stamps", "judge", "listed_by_loader", "loader_places", "path_text",
+    "root_places", "site_folders", "wheel_places",
 ]  # fmt: skip
 
 _SECONDS = 10.0
+_LOADER_CACHE = "/etc/ld.so.cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,8 @@ def loader_places(soname: str) -> Iterator[Place]:
         yield Place("LD_LIBRARY_PATH", "", "it is not set")
     for folder in listed.split(":") if listed else ():
         yield Place("LD_LIBRARY_PATH", os.fspath(Path(folder or ".", soname)))
-    cached = _loader_cache(soname)
-    yield from cached
+    cached = listed_by_loader(soname)
+    yield from (Place("the loader's cache", path) for path in cached)
     if not cached:
         yield Place("the loader's cache", "", f"it does not list {soname}")
     for folder in ("/lib64", "/usr/lib64", "/lib", "/usr/lib"):
@@ -171,13 +173,20 @@ def path_text(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _loader_cache(soname: str) -> list[Place]:
+def listed_by_loader(soname: str) -> list[str]:
+    """Return the paths at which the dynamic loader's cache lists a library."""
     tool = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
     if tool is None:
         return []
     try:
-        listed = subprocess.run([tool, "-p"], capture_output=True, check=False, timeout=_SECONDS)
+        lines = os.fsdecode(_listed(tool, stamp(_LOADER_CACHE))).splitlines()
     except (OSError, subprocess.TimeoutExpired):
         return []
-    lines = (os.fsdecode(line).split() for line in listed.stdout.splitlines())
-    return [Place("the loader's cache", words[-1]) for words in lines if words and words[0] == soname]
+    pairs = (line.strip().partition(" => ") for line in lines)
+    return [path for name, _, path in pairs if path and name.partition(" (")[0] == soname]
+
+
+@functools.lru_cache(4)
+def _listed(tool: str, _cache: Stamp | None) -> bytes:
+    """Return what the loader's cache lists: asked for as long as it is the same, because that takes a process."""
+    return subprocess.run([tool, "-p"], capture_output=True, check=False, timeout=_SECONDS).stdout

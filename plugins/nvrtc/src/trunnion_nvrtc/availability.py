@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import shutil
-import subprocess
 from pathlib import Path
 
 from trunnion.contract.spec import Availability
 from trunnion.distributions import version_of
 from trunnion.toolchain.launcher_availability import no_driver
+from trunnion.toolchain.search import listed_by_loader, path_text
 from trunnion_nvrtc.installation import nvrtc_in_wheels
 
 __all__ = ["find_library", "is_loaded", "probe_backend", "probe_compiler"]
@@ -26,7 +24,7 @@ def probe_backend() -> Availability:
         return bindings
     driver = "libcuda.so.1"
     where = "loaded already" if is_loaded(driver) else find_library(driver)
-    tail = f"driver: {where}" if where else no_driver()
+    tail = f"driver: {path_text(where)}" if where else no_driver()
     return Availability(usable=True, detail=f"{bindings.detail}; {tail}")
 
 
@@ -40,7 +38,7 @@ def probe_compiler() -> Availability:
         return Availability(usable=True, detail=f"{bindings.detail}; nvidia-cuda-nvrtc {wheel}")
     place = find_library(f"libnvrtc.so.{_MAJOR}")
     if place:
-        return Availability(usable=True, detail=f"{bindings.detail}; {place}")
+        return Availability(usable=True, detail=f"{bindings.detail}; {path_text(place)}")
     missing = f"libnvrtc.so.{_MAJOR} is not found; run: pip install 'nvidia-cuda-nvrtc=={_MAJOR}.*'"
     return Availability(usable=False, detail=missing)
 
@@ -69,21 +67,7 @@ def find_library(soname: str) -> str | None:
     for folder in folders:
         if folder and Path(folder, soname).is_file():
             return str(Path(folder, soname))
-    lines = (line.split() for line in _loader_cache().splitlines())
-    return next((words[-1] for words in lines if words and words[0] == soname), None)
-
-
-@functools.cache
-def _loader_cache() -> str:
-    """Return what the loader's cache lists; asked for once, because it takes a process to ask."""
-    ldconfig = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
-    if ldconfig is None:
-        return ""
-    try:
-        listed = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return listed.stdout
+    return next(iter(listed_by_loader(soname)), None)
 
 
 def is_loaded(soname: str) -> bool:
