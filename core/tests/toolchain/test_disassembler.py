@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from trunnion.errors import BackendUnavailableError
+from trunnion.errors import BackendUnavailableError, DeviceRequirementError
 from trunnion.toolchain import binary_utility, search
 from trunnion.toolchain.disassembler import NVDISASM, disassembled
 
@@ -46,6 +48,30 @@ def test_the_order_of_the_search(bare: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert NVDISASM.find() == place
         Path(place).unlink()
     assert NVDISASM.find() is None
+
+
+@pytest.mark.parametrize("variable", ["CUDA_HOME", "PATH"])
+def test_one_that_is_named_from_the_working_directory_is_run(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """It runs in another folder."""
+    tool(bare / "kit" / "bin", "echo found")
+    monkeypatch.chdir(bare)
+    monkeypatch.setenv(variable, {"CUDA_HOME": "kit", "PATH": "kit/bin"}[variable])
+    assert disassembled(IMAGE, 3) == "found\n"
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENOMEM, errno.EAGAIN])
+def test_what_this_process_has_run_out_of_is_no_fault_of_the_tool(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def out_of(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    tool(bare / "usual")
+    monkeypatch.setattr(binary_utility.subprocess, "run", out_of)
+    with pytest.raises(DeviceRequirementError, match=os.strerror(code)):
+        disassembled(IMAGE, 3)
 
 
 def test_a_file_that_nobody_may_run_and_a_folder_are_passed_over(bare: Path) -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trunnion.errors import BackendUnavailableError
+from trunnion.errors import BackendUnavailableError, DeviceRequirementError
 from trunnion.messages import visible
+from trunnion.storage.refusals import advice, of_a_folder, said
 from trunnion.toolchain.search import Place, path_text, root_places, wheel_places
 
 if TYPE_CHECKING:
@@ -73,8 +74,10 @@ class BinaryUtility:
         ------
         BackendUnavailableError
             If there is none, or it fails: one that is older than a file's architecture does not read that file.
+        DeviceRequirementError
+            If this process has run out of descriptors, say.
         """
-        command = [self.path(), *arguments]
+        command = [os.path.abspath(self.path()), *arguments]  # noqa: PTH100 - a link is called by its own name
         try:
             done = subprocess.run(
                 command,
@@ -87,10 +90,13 @@ class BinaryUtility:
         except subprocess.TimeoutExpired as error:
             raise self._failure(command[0], f"did not answer within {_SECONDS:g} s") from error
         except OSError as error:
+            if not of_a_folder(error):
+                requirement = f"a process that {self.name} can run in"
+                raise DeviceRequirementError(requirement, said(error), advice(error)) from error
             raise self._failure(command[0], f"cannot be run: {error.strerror}") from error
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            problem = said[-1] if said else f"status {done.returncode}"
+            words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            problem = words[-1] if words else f"status {done.returncode}"
             raise self._failure(command[0], f"refused the image: {problem}")
         return done.stdout.decode("utf-8", "replace")
 
