@@ -42,3 +42,10 @@ def test_silence_is_an_answer() -> None:
     assert inquire("import time; time.sleep(60)", seconds=0.2) == {
         "failure": "it did not answer within 0.2 s"
     }
+
+
+@pytest.mark.parametrize("executable", [None, ""])
+def test_no_interpreter_is_an_answer(monkeypatch: pytest.MonkeyPatch, executable: str | None) -> None:
+    """A program that embeds Python may have none."""
+    monkeypatch.setattr("sys.executable", executable)
+    assert "sys.executable" in inquire("pass")["failure"]

@@ -29,6 +29,8 @@ def inquire(program: str, *arguments: str, seconds: float = _SECONDS) -> dict[st
     dict[str, Any]
         What it printed; if it fails, crashes or takes too long, ``{"failure": ...}`` says so.
     """
+    if not sys.executable:
+        return {"failure": f"sys.executable is {sys.executable!r}: there is no interpreter to ask"}
     command = [sys.executable, "-P", "-c", program, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, check=False, timeout=seconds)
