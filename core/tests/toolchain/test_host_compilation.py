@@ -71,6 +71,13 @@ def test_the_folder_may_have_any_name(compiler, tmp_path, name) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {name}
 
 
+def test_without_a_path_it_finds_its_parts_where_it_was_found(compiler, folder, monkeypatch) -> None:
+    """Programs are looked for in the system's folders then, the linker too."""
+    monkeypatch.delenv("PATH")
+    options = ("-shared", "-fPIC", "unit.cc")
+    assert compile_host(compiler, wanted(output="unit.so", options=options), folder, "acme")
+
+
 def test_temporary_files_stay_in_the_folder(fake, folder) -> None:
     made = compile_host(fake('printf %s "$TMPDIR $LC_ALL $PWD" > unit.o'), wanted(), folder, "acme")
     assert made.decode() == f"{folder} C {folder}"

@@ -230,9 +230,12 @@ def try_compilers() -> Iterator[CompilerTrial]:
 
 
 def compiler_environment(folder: Path) -> Mapping[str, str]:
-    """Return the environment that a compiler runs in: messages in English, and temporary files in ``folder``."""
+    """Return the environment that a compiler runs in: messages in English, and temporary files in ``folder``.
+
+    Where there is no ``PATH``, it is the system's, on which the compiler was found: its linker is looked for there.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
-    return {**kept, "LC_ALL": "C", "TMPDIR": os.fspath(folder)}
+    return {"PATH": os.defpath, **kept, "LC_ALL": "C", "TMPDIR": os.fspath(folder)}
 
 
 def counted_environment() -> tuple[tuple[str, str], ...]:
