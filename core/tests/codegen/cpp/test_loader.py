@@ -305,6 +305,18 @@ def test_a_library_that_finds_no_room_says_what_to_do(monkeypatch: pytest.Monkey
         loader.load_library(b"no library", "test")
 
 
+def test_a_folder_for_temporary_files_whose_name_is_no_text_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """TVM-FFI takes the paths of libraries in UTF-8."""
+    folder = tmp_path / os.fsdecode(b"gr\xfcn")
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with pytest.raises(DeviceRequirementError, match=r"name is UTF-8.*gr\\udcfcn.*set TMPDIR"):
+        loader.load_library(b"any", "test")
+    assert list(folder.iterdir()) == []
+
+
 def test_who_nears_the_limit_is_warned(monkeypatch: pytest.MonkeyPatch, load: Any) -> None:
     monkeypatch.setattr(loader, "_LOOKS_EVERY", 1)
     monkeypatch.setattr(loader, "_mappings", lambda: (58976, 65530))

@@ -188,6 +188,9 @@ def _load(library: bytes, plugin: str, before: int) -> _Library:
             return _Library(
                 _module(ffi.load_module, file, library), ffi.get_global_func("ffi.ModuleGlobalsRemove")
             )
+        except UnicodeEncodeError as error:  # of TVM-FFI's own
+            requirement = "a folder to load a launcher from whose name is UTF-8"
+            raise DeviceRequirementError(requirement, shorten(str(folder)), OTHER_FOLDER) from error
         except (RuntimeError, OSError) as error:
             if not hasattr(os, "memfd_create"):
                 refuse_noexec(folder, OTHER_FOLDER)
