@@ -84,6 +84,19 @@ def test_names_that_are_none_are_refused(text):
     assert caught.value.field == "kernels[0].name"
 
 
+def test_a_name_is_what_python_makes_of_it():
+    """It writes a ligature as its letters, wherever an identifier stands."""
+    for text in ("\ufb01x", "\ufb01x(tile=1)"):
+        assert read_kernel_name(text, "kernels[0].name").function == "fix"
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 5000, "-0x1" + "0" * 300])
+def test_a_constant_that_nobody_could_write_down_is_refused(number):
+    with pytest.raises(ProgramError, match=r"bits for 'tile', expected at most 1024") as caught:
+        read_kernel_name(f"gemm(tile={number})", "kernels[0].name")
+    assert caught.value.field == "kernels[0].name"
+
+
 # Options ----------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ Constant = bool | int | float | str | None
 _EXPECTED: Final = (
     "the name of a function, with constants by name where it takes some, such as 'gemm(tile=128)'"
 )
+_MOST_BITS: Final = 1024  # Python writes none down that is much longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def read_kernel_name(text: str, field: str) -> KernelName:
         If it is none.
     """
     if text.isidentifier() and not keyword.iskeyword(text):
-        return KernelName(text, ())
+        return KernelName(unicodedata.normalize("NFKC", text), ())  # as Python does with what it parses
     try:
         call = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -63,7 +65,10 @@ def read_kernel_name(text: str, field: str) -> KernelName:
     for given in call.keywords:
         if given.arg is None or given.arg in constants:
             raise _refused(text, field)
-        constants[given.arg] = _constant(given.value, text, field)
+        value = constants[given.arg] = _constant(given.value, text, field)
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            got = f"got a constant of {value.bit_length()} bits for {shorten(given.arg)}"
+            raise ProgramError(f"{got}, expected at most {_MOST_BITS}", field=field)
     return KernelName(call.func.id, tuple(sorted(constants.items())))
 
 
