@@ -56,6 +56,12 @@ def test_the_suffix_of_a_file_tells_the_language(tmp_path: Path, name: str, lang
     assert (code.language, code.name, code.source) == (language, name, "// text\n")
 
 
+def test_a_mark_of_the_encoding_is_no_part_of_a_text(tmp_path: Path) -> None:
+    """Editors on Windows write one; nvcc, g++ and Python pass over it in a file, and NVRTC is given a text."""
+    (tmp_path / "kernel.cu").write_bytes(b"\xef\xbb\xbfint x;\n")
+    assert DeviceCode.from_file(tmp_path / "kernel.cu").source == "int x;\n"
+
+
 @pytest.mark.parametrize("given", [b"// text\n\0", "// text\n\0", b"// text\n"])
 def test_ptx_is_taken_as_a_compiler_writes_it(given: str | bytes) -> None:
     code = DeviceCode("ptx", given)

@@ -170,6 +170,8 @@ class DeviceCode:
     def from_file(cls, path: str | os.PathLike[str], language: str = "", **fields: object) -> DeviceCode:
         """Read a file; the language follows from the suffix unless it is given.
 
+        A mark of UTF-8 at the beginning of a text is no part of it.
+
         Raises
         ------
         ProgramError
@@ -186,7 +188,7 @@ class DeviceCode:
                 f"got suffix {shorten(file.suffix)}, expected one of {known} or language=", field="code"
             )
         try:
-            source = file.read_bytes() if found in BINARY_LANGUAGES else file.read_text(encoding="utf-8")
+            source = file.read_bytes() if found in BINARY_LANGUAGES else file.read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
             raise ProgramError(f"cannot read {shorten(str(file))}: {error}", field="code") from error
         refuse_unknown(fields, ("includes", "options", "defines", "target"), "code")
