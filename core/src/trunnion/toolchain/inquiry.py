@@ -30,7 +30,9 @@ def inquire(program: str, *arguments: str, seconds: float = _SECONDS) -> dict[st
         What it printed; if it fails, crashes or takes too long, ``{"failure": ...}`` says so.
     """
     if not sys.executable:
-        return {"failure": f"sys.executable is {sys.executable!r}: there is no interpreter to ask"}
+        return {
+            "failure": "sys.executable names no interpreter, so nobody can be asked: set it to the path of one"
+        }
     command = [sys.executable, "-P", "-c", program, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, check=False, timeout=seconds)

@@ -84,8 +84,8 @@ class _Worker:
             raise BackendUnavailableError(
                 "cutedsl",
                 "the compiling process",
-                f"sys.executable is {sys.executable!r}, so there is no interpreter to start: set it to the path of one "
-                "that has these packages",
+                "sys.executable names no interpreter that could be started: set it to the path of one that has these "
+                "packages",
             )
         try:
             return subprocess.Popen(
