@@ -100,7 +100,8 @@ def test_the_kernels_of_a_text_are_seen(source: str, names: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize(
-    "word", ["template ", "__global__ ", "__global__ __launch_bounds__(1) ", "__global__ a", "alignas(("]
+    "word",
+    ["template ", "__global__ ", "__global__ __launch_bounds__(1) ", "__global__ a", "alignas(("],
 )
 def test_a_text_made_for_it_takes_no_quadratic_time(word: str) -> None:
     def seconds(count: int) -> float:
@@ -112,3 +113,9 @@ def test_a_text_made_for_it_takes_no_quadratic_time(word: str) -> None:
     assert min(seconds(8000) for _ in range(3)) < 64 * few + 1, (
         "16 times as much, of which quadratic time would make 256"
     )
+
+
+def test_a_comment_that_does_not_end_is_looked_through_once() -> None:
+    start = time.thread_time()
+    assert kernel_names("__global__ void seen();" + "/* " * 20_000) == ("seen",)
+    assert time.thread_time() - start < 1, "quadratic time took ten"

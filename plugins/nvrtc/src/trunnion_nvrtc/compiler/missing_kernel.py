@@ -11,7 +11,7 @@ from trunnion.messages import suggestion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["MissingKernelError", "kernel_names", "missing_kernels"]
+__all__ = ["MissingKernelError", "kernel_names", "missing_kernels", "without_comments"]
 
 _MOST_SHOWN = 12
 
@@ -21,7 +21,7 @@ _UNDEFINED = re.compile(r'identifier ".*" is undefined')
 _WARNING = re.compile(r"\): (?:warning|remark)")
 _ERROR = re.compile(r"^(.*)\(\d+\): (?:catastrophic )?error", re.MULTILINE)
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)  # one that does not end is looked through once
 _ATTRIBUTE = r"(?:__\w{1,40}__|alignas)\s{0,9}\((?:[^()]|\([^()]{0,99}\)){0,99}\)"
 # Bounded, because every word could begin a match: an unbounded one takes quadratic time on a text made for it.
 _KERNEL = re.compile(
@@ -89,10 +89,15 @@ def missing_kernels(log: str, names: Sequence[str]) -> list[tuple[str, str]]:
     return [(name, reasons[name]) for name in names if name in reasons]
 
 
+def without_comments(source: str) -> str:
+    """Return a text with a blank in the place of each comment."""
+    return _COMMENT.sub(" ", source)
+
+
 def kernel_names(source: str) -> tuple[str, ...]:
     """Return the names of the ``__global__`` functions in a text, each once; of a template with ``<...>`` behind.
 
     For messages only: macros and namespaces are not seen.
     """
-    found = _KERNEL.finditer(_COMMENT.sub(" ", source))
+    found = _KERNEL.finditer(without_comments(source))
     return tuple(dict.fromkeys(f"{one[2]}<...>" if one[1] else one[2] for one in found))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import CompileError, shorten
 from trunnion.messages import suggestion
+from trunnion_nvrtc.compiler.missing_kernel import without_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +16,6 @@ __all__ = ["MissingVariableError", "variable_names"]
 
 _MOST_SHOWN = 12
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # Bounded, as the search for kernels is: a text made for it must not take quadratic time.
 _VARIABLE = re.compile(r"\b__(?:device|constant)__\b[^;{}()=\[]{0,300}?\b(\w+)\s{0,9}(?=[;=\[{])")
 
@@ -58,4 +58,4 @@ def variable_names(source: str) -> tuple[str, ...]:
 
     For messages only: macros and namespaces are not seen.
     """
-    return tuple(dict.fromkeys(_VARIABLE.findall(_COMMENT.sub(" ", source))))
+    return tuple(dict.fromkeys(_VARIABLE.findall(without_comments(source))))
