@@ -207,7 +207,9 @@ def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path) -> None
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, limit[1]))
-        with pytest.raises(ProgramError, match=r"cannot write '.*out\.npz': File too large"):
+        with pytest.raises(
+            ProgramError, match=r"cannot write '.*out\.npz'( \(\d+ characters\))?: File too large"
+        ):
             write_arrays(file, {"a": torch.ones(1), "b": torch.ones(10000)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
@@ -222,7 +224,7 @@ def test_without_numpy_the_message_says_so(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_a_limit_has_its_unit(tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match=r"nope\.npy': there is no plain file"):
+    with pytest.raises(ProgramError, match=r"nope\.npy'( \(\d+ characters\))?: there is no plain file"):
         read_array(str(tmp_path / "nope.npy"))
     with (tmp_path / "large.npy").open("wb") as file:
         file.truncate((1 << 34) + 1)  # sparse
