@@ -84,7 +84,7 @@ class Target:
         object.__setattr__(self, "kind", plain_text(self.kind, "target.kind"))
         object.__setattr__(self, "arch", plain_text(self.arch, "target.arch", least=0))
         if self.kind.startswith(_ARCHITECTURES):
-            meant = f"Target('cuda', {self.kind!r})"
+            meant = f"Target('cuda', {shorten(self.kind)})"
             raise ProgramError(
                 f"got the architecture {shorten(self.kind)} as a kind of device, expected {meant}",
                 field="target",
