@@ -16,7 +16,7 @@ __all__ = ["Mention", "may_paste", "mentions", "quoted_names"]
 
 _MOST_NAME = 4096  # bytes: no system opens a path that is longer
 _MOST_LINE = 4096
-_NAME = rb'"([^"\n]{1,%d}+)"|<([^>\n]{1,%d}+)>' % (_MOST_NAME, _MOST_NAME)
+_NAME = rb'"([^"\n]{1,%d})"|<([^>\n]{1,%d})>' % (_MOST_NAME, _MOST_NAME)
 _BLANKS = rb"[ \t\v\f\r]*"
 # All is bounded, and no match takes a text in which another could begin: nothing keeps a remark from speaking of
 # include/*.h, and a text made for it must not take quadratic time.
@@ -27,7 +27,7 @@ _EMBED = re.compile(rb"embed()(?![A-Za-z0-9_])")
 _IMPORT = re.compile(rb"import()(?![A-Za-z0-9_])")
 _RARE = ((b"embed", _EMBED), (b"import", _IMPORT))
 # CUDA's headers ask through macros of their own whether there is a header: _CCCL_HAS_INCLUDE(<cuda_fp16.h>).
-_WRAPPED_QUESTION = re.compile(rb"HAS_INCLUDE\w*+(?:[ \t]*+\([ \t]*+(?:" + _NAME + rb"))?")
+_WRAPPED_QUESTION = re.compile(rb"HAS_INCLUDE\w*(?:[ \t]*\([ \t]*(?:" + _NAME + rb"))?")
 _QUESTION, _COMMENT = b"__has_", b"/*"
 _IF_IT_IS_KNOWN = re.compile(rb"(?:def|defined)[ \t(]*__has_$")
 _REMARK = re.compile(rb"[ \t]*(?:#|%:)[ \t]*(?:else|endif)\b(?!.*\*/)")  # behind which nothing counts
