@@ -156,7 +156,7 @@ def record(state: DriverState, stream: int, mode: str, *, owned: bool) -> Iterat
             yield recorded
             with _driver_errors("cuStreamEndCapture"), state.lock:
                 recorded.finish(state.captures.end(origin, state.thread()), origin)
-        except BaseException:
+        except BaseException:  # whatever ended the block, nobody gets the graph, and the stream is free again
             with state.lock:
                 if origin.capture is capture:
                     state.captures.abandon(origin)
