@@ -112,19 +112,24 @@ MISTAKES = {
         ("C8",),
     ),
     "unloads again where a handler closes while it closes": (
-        "            self.unloaded = True  # before it is: a handler may close again meanwhile\n",
-        "",
+        """        library, self.library = self.library, None
+        try:
+            if library is not None:
+                ask("cuLibraryUnload", library)
+""",
+        """        library = self.library
+        try:
+            if library is not None:
+                ask("cuLibraryUnload", library)
+                self.library = None
+""",
         ("C1",),
     ),
     "unloads once for each thread that closes": (
-        """            if self.unloaded:
-                return
-            self.unloaded = True  # before it is: a handler may close again meanwhile
-""",
-        """            if self.unloaded is True or self.unloaded == threading.get_ident():
-                return
-            self.unloaded = threading.get_ident()
-            self.idle.wait(0.01)  # which lets others in
+        "        library, self.library = self.library, None\n",
+        """        library = self.library
+        self.idle.wait(0.01)  # which lets others in
+        self.library = None
 """,
         ("C1",),
     ),
