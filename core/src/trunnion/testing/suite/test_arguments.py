@@ -349,6 +349,24 @@ def exact_arithmetic(harness: Harness, scenario: Scenario) -> None:
     """Integer expressions are exact in 64 bits: an overflow, a division by zero or a cast that loses raises."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
+    harness.once(_check_casts)
+
+
+def _check_casts(harness: Harness) -> None:
+    """Require that a cast to each type takes the numbers at its ends, and none beyond."""
+    narrow = [kind for kind in INTEGERS if kind != "int64"]
+    symbols = [Symbol(f"n{index}", min=-(2**63)) for index, _ in enumerate(narrow)]
+    params = tuple(ScalarParam(f"s{symbol.name}", dtype("int64"), symbol) for symbol in symbols)
+    made = tuple(symbol.cast(kind) for symbol, kind in zip(symbols, narrow, strict=True))
+    program = KernelProgram("p", Signature(params), (CODE,), (KernelLaunch("k", made, (_ONE,) * 3, (_ONE,) * 3),))
+    ends = [integer_range(kind) for kind in narrow]
+    rows = [[min(end[side], 2**63 - 1) for end in ends] for side in (0, 1)]
+    with harness.loaded(program) as loaded:
+        for side, row in enumerate(rows):
+            beyond = [(*row[:at], row[at] + (-1, 1)[side], *row[at + 1 :]) for at, _ in enumerate(row)]
+            for args in (row, *(one for one in beyond if max(one) < 2**63)):
+                call = CallSpec(args=tuple(args), device=0)
+                check_call(harness, Scenario(program, call), loaded, first=False)
 
 
 @law("A5", tier="launch", given=lambda _: operations() | narrow_operations(), requires=_DYNAMIC)
