@@ -6,7 +6,6 @@ import itertools
 import math
 import os
 import random
-import re
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -19,8 +18,6 @@ from trunnion.errors import (
     ArgumentValueError,
     CaptureError,
     DeviceRequirementError,
-    DriverError,
-    ExprError,
     LifecycleError,
     TensorMapError,
 )
@@ -377,18 +374,6 @@ class _EightBlocks(Changed):
                 raise
 
 
-class _LossyAlone(Changed):
-    """A loaded program that does nothing where a cast loses, and numbers are all that is passed."""
-
-    def call(self, args: Any, **how: Any) -> Any:
-        """Launch, or not."""
-        try:
-            return self._true.call(args, **how)
-        except ExprError as error:
-            if any(map(_is_tensor, args)) or not of_row("cast")(error):
-                raise
-
-
 class _LastDestinations(Changed):
     """A loaded program that takes a destination which was the last one, though it is negated or conjugated there."""
 
@@ -434,18 +419,6 @@ class _EmptyBoxAlone(Changed):
             return self._true.call(args, **how)
         except TensorMapError as error:
             if len(args) != 1 or len(error.broken) != 1 or "box" not in error.broken[0]:
-                raise
-
-
-class _SilentForAnother(Changed):
-    """A loaded program that does nothing on a device which its image is not for, where the error names both."""
-
-    def call(self, args: Any, **how: Any) -> Any:
-        """Launch, or not."""
-        try:
-            return self._true.call(args, **how)
-        except (DeviceRequirementError, DriverError) as error:
-            if len({*re.findall(r"sm_\d+", str(error))}) < 2:  # noqa: PLR2004 - the image's, and the device's
                 raise
 
 
@@ -558,11 +531,9 @@ NARROW_SABOTEURS: tuple[Saboteur, ...] = (
         emitted=_ASKS_FOR_NEVER.emitted,
         loaded=_ASKS_FOR_NEVER.loaded,
     ),
-    _lifecycle("lossy-alone", "Does nothing where one of numbers alone loses.", "A2", _LossyAlone),
     _lifecycle("last-destinations", "Takes the last memory, negated.", "O2", _LastDestinations),
     _lifecycle("aligned-for-the-last", "Writes where the last argument lies.", "X4", _AlignedForTheLast),
     _lifecycle("empty-box-alone", "Does nothing where nothing but a box is wrong.", "T5", _EmptyBoxAlone),
-    _lifecycle("silent-for-another", "Does nothing on another's device.", "Z2", _SilentForAnother),
     _lifecycle("open-while-prepared", "Refuses to close beside a preload.", "Y4", _OpenWhilePrepared),
     _lifecycle("eight-blocks", "Does nothing where eight blocks are lacking.", "Z8", _EightBlocks),
 )

@@ -358,7 +358,9 @@ def _check_casts(harness: Harness) -> None:
     symbols = [Symbol(f"n{index}", min=-(2**63)) for index, _ in enumerate(narrow)]
     params = tuple(ScalarParam(f"s{symbol.name}", dtype("int64"), symbol) for symbol in symbols)
     made = tuple(symbol.cast(kind) for symbol, kind in zip(symbols, narrow, strict=True))
-    program = KernelProgram("p", Signature(params), (CODE,), (KernelLaunch("k", made, (_ONE,) * 3, (_ONE,) * 3),))
+    program = KernelProgram(
+        "p", Signature(params), (CODE,), (KernelLaunch("k", made, (_ONE,) * 3, (_ONE,) * 3),)
+    )
     ends = [integer_range(kind) for kind in narrow]
     rows = [[min(end[side], 2**63 - 1) for end in ends] for side in (0, 1)]
     with harness.loaded(program) as loaded:
