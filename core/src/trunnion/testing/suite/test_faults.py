@@ -313,6 +313,8 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
         harness.once(_fail_fills)
     if harness.capabilities >= _WIDE_CLUSTERS:
         harness.once(_fail_clusters)
+    if harness.capabilities >= _AT_TIMES:
+        harness.once(_fail_at_times)
     harness.once(_fail_wait)
     harness.once(_fail_stream)
     if Capability.TMA_TILED in harness.capabilities:
@@ -405,6 +407,17 @@ def _fail_clusters(harness: Harness) -> None:
     program = KernelProgram("p", Signature((ScalarParam("w", dtype("int32"), width),)), (CODE,), (launch,))
     scenario = Scenario(program, CallSpec(args=(16,), device=0))
     _fail_each(harness, scenario, Status.UNKNOWN, only="cuKernelSetAttribute")
+
+
+_AT_TIMES: Final = {Capability.DYNAMIC_SHAPES, Capability.CONDITIONAL_LAUNCH}
+
+
+def _fail_at_times(harness: Harness) -> None:
+    """Let what allows a kernel much shared memory fail, where a call says whether it is launched."""
+    flag, one = Symbol("flag", max=1), (Const(1),) * 3
+    launch = KernelLaunch("k", (), one, one, dynamic_smem_bytes=Const(100 << 10), when=flag)
+    program = KernelProgram("p", Signature((ScalarParam("flag", dtype("int32"), flag),)), (CODE,), (launch,))
+    _fail_each(harness, Scenario(program, CallSpec(args=(1,), device=0)), Status.UNKNOWN, only="cuKernel")
 
 
 def _fail_each(harness: Harness, scenario: Scenario, status: Status, *, only: str = "") -> None:
