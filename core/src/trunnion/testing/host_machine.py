@@ -101,6 +101,26 @@ class HostMachine:
             self._memory.forget_dropped()
         return result
 
+    def blocks(self, function: Callable[[], Any], pause: float) -> list[int]:
+        """Call a function, and return which block of its launch each was that ran, in order.
+
+        Parameters
+        ----------
+        function
+            The function.
+        pause
+            How long the first block of each launch goes on, in seconds, once it has told.
+        """
+        self.clear_trace()
+        self._log.pause = pause
+        try:
+            self.call(function)
+            told = read_records(self._log.data)
+        finally:
+            self._log.pause = 0
+            self.clear_trace()
+        return [block for one in told for block in range(one.first, one.first + one.count)]
+
     def _begin(self) -> None:
         self._memory.forget_dropped()
         self._before = self._memory.seen()

@@ -44,6 +44,7 @@ _HEADER: Final = struct.Struct("<II3I3IQQQII")
 _SOURCE: Final = """#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <trunnion/block.h>
 
 namespace {
@@ -62,6 +63,7 @@ static_assert(sizeof(Record) == 64, "as the reader has it");
 struct Log {
   uint64_t busy, used, capacity, last, full;
   void (*begin)();
+  uint64_t pause;
   unsigned char bytes[1];
 };
 
@@ -111,6 +113,10 @@ void tell(uint32_t kernel, const unsigned char* bytes, uint32_t nbytes, const tr
   }
   write(log, now, bytes);
   __atomic_store_n(&log->busy, 0, __ATOMIC_RELEASE);
+  if (first == 0 && log->pause != 0) {
+    const timespec pause = {static_cast<time_t>(log->pause / 1000000000), static_cast<long>(log->pause % 1000000000)};
+    nanosleep(&pause, nullptr);
+  }
 }
 }  // namespace
 """.replace("VARIABLE", _VARIABLE)
@@ -155,6 +161,7 @@ class _Head(ctypes.Structure):
         ("last", ctypes.c_uint64),
         ("full", ctypes.c_uint64),
         ("begin", ctypes.c_void_p),
+        ("pause", ctypes.c_uint64),
     )
 
 
@@ -182,6 +189,15 @@ class Log:
     def begins(self, begins: Callable[[], object] | None) -> None:
         self._begins = begins
         self._head.begin = None if begins is None else ctypes.cast(self._begin, ctypes.c_void_p).value
+
+    @property
+    def pause(self) -> float:
+        """How long the first block of each launch goes on, in seconds, once it has told."""
+        return int(self._head.pause) / 1e9
+
+    @pause.setter
+    def pause(self, seconds: float) -> None:
+        self._head.pause = round(seconds * 1e9)
 
     def clear(self) -> None:
         """Forget what was told."""

@@ -656,6 +656,7 @@ def threads_and_children(harness: Harness, _: None) -> None:
         _check_each_arrives(harness, program)
         return
     _check_each_arrives(replace(harness, machine=harness.machine.apart()), program)
+    _check_turns(harness, harness.machine.apart())
     spread = harness.machine.apart(threads=3)
     try:
         spread.image(program)
@@ -682,6 +683,18 @@ def _check_each_arrives(harness: Harness, program: KernelProgram) -> None:
         if CAN_FORK and harness.machine.tier == "cpu":
             told = told_by_a_child(lambda: _refusal_of(harness, program, given[-1], loaded))
             harness.require(not told, f"in a forked child: {told}")
+
+
+def _check_turns(harness: Harness, machine: HostMachine) -> None:
+    """Require that launches of one bound call in two threads come one after the other: they have the same memory."""
+    number = ScalarParam("n", dtype("int64"))
+    launch = KernelLaunch("k", (number,), (Const(8), Const(1), Const(1)), (Const(1),) * 3)
+    program = KernelProgram("p", Signature((number,)), (CODE,), (launch,))
+    with replace(harness, machine=machine).loaded(program) as loaded:
+        bound = harness.given(CallSpec(args=(7,), device=0)).bind(loaded)
+        blocks = machine.blocks(functools.partial(_make_at_once, [bound] * 2), _MOMENT)
+    told = f"two threads launched a bound call, and its blocks came in the order {blocks}"
+    harness.require([sorted(blocks[:8]), sorted(blocks[8:])] == [[*range(8)]] * 2, told)
 
 
 def _refusal_of(harness: Harness, program: KernelProgram, given: Arguments, loaded: LoadedProgram) -> str:
