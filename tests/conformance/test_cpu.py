@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
 import torch
 
+from trunnion.contract.adapter import BoundLaunch
 from trunnion.errors import ArgumentValueError
 from trunnion.testing.harness import Sabotage
 from trunnion.testing.laws import EXAMPLES, LawViolation, catalogue
@@ -111,3 +113,22 @@ def test_tensors_that_require_a_gradient_are_asked_about(harnesses, mistake, sai
     bad = replace(harnesses["tvm_ffi"], sabotage=Sabotage(loaded=mistake))
     with pytest.raises(LawViolation, match=said):
         catalogue()["A1"].check(bad, shrink=False)
+
+
+class _BoundTwice(Changed):
+    """A program whose bound calls do not wait for each other: each of two threads has one of its own."""
+
+    def bind(self, *args, **how):
+        one, other = (self._true.bind(*args, **how) for _ in range(2))
+        others = itertools.cycle((one, other))
+
+        def launch():
+            return next(others)()
+
+        return BoundLaunch(launch, name=one.name, device=one.device, stream=one.stream)
+
+
+def test_launches_of_one_bound_call_take_turns(harnesses):
+    bad = replace(harnesses["tvm_ffi"], sabotage=Sabotage(loaded=_BoundTwice))
+    with pytest.raises(LawViolation, match="two threads launched a bound call"):
+        catalogue()["H3"].check(bad, shrink=False)

@@ -115,7 +115,7 @@ def test_h3_asks_no_python_of_a_kernel_and_no_option_of_a_compiler_without_it(ha
     log = type(harness.machine._log)
     monkeypatch.setattr(log, "begins", log.begins.setter(never))
     catalogue()["H3"].check(harness, shrink=False)
-    assert asked == [{}, {"threads": 3}]
+    assert asked == [{}, {}, {"threads": 3}]  # a program each for calls that differ, and for turns
 
 
 def test_of_kernels_that_call_no_python_what_memory_held_is_seen_before_the_call(harness):
