@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.comparison import check_call, check_given, check_moving, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.rounding import COMPLEX, FORMATS
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
@@ -196,6 +198,7 @@ def wrong_type(harness: Harness, series: Series) -> None:
     """A number that its type does not hold is refused by its name, and so is a bool for a number, or one for a bool."""
     delivers_each(harness, series)
     harness.once(_check_lookalikes)
+    harness.once(_check_unwritable)
     if Capability.DYNAMIC_SHAPES in harness.capabilities:
         harness.once(_check_wide_symbol)
 
@@ -213,6 +216,36 @@ def _check_lookalikes(harness: Harness) -> None:
     delivers_each(
         harness, Series(program, tuple(CallSpec(args=args, device=0) for args in (good, *calls, good)))
     )
+
+
+class _Unwritable(int):
+    """A number that says nothing of itself."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no text for this number")
+
+    __str__ = __repr__
+
+
+def _check_unwritable(harness: Harness) -> None:
+    """Require that a number which no type holds is refused by its name too where its text is not to be had.
+
+    Python itself writes no integer of more than `sys.get_int_max_str_digits` digits.
+    """
+    kinds = "int8", "uint64", "float32", "complex64"
+    program = taking(*(ScalarParam(kind, dtype(kind)) for kind in kinds))
+    good = (1, 1, 1.0, 1.0)
+    with harness.loaded(program) as loaded:
+        for place, wrong in itertools.product(
+            range(len(kinds)), (10**5000, -(10**5000), _Unwritable(10**400))
+        ):
+            args = (*good[:place], wrong, *good[place + 1 :])
+            for launch in (partial(loaded.call, args, device=0), partial(loaded.entry, *args, device=0)):
+                observed = observe(harness, launch)
+                error = observed.error
+                named = isinstance(error, ArgumentError) and error.argument == kinds[place]
+                harness.require(named, f"{kinds[place]}, given too great a number, raised {type(error)}")
+                harness.require(not observed.launches, f"{kinds[place]}, given too great a number, launched")
 
 
 def _check_wide_symbol(harness: Harness) -> None:
