@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
+from trunnion.errors import ExprError
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const, Symbol, eq
+from trunnion.model.expr import Const, Expr, Symbol, binary, eq, select
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import ScalarParam, Signature, TensorParam
+from trunnion.model.op import Op
+from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, symbols_of
 from trunnion.testing.expected import Refused
@@ -85,6 +89,37 @@ def basic_launch(harness: Harness, scenario: Scenario) -> None:
     """A launch of contiguous tensors of static shape, scalars and integers receives exactly what the program says."""
     delivers(harness, scenario)
     harness.once(_check_dimensions, each_way=False)
+    harness.once(_check_constants, each_way=False)
+
+
+_NUMBERS = tuple(Const(value).cast("int32") for value in (7, -7, 2, -2))
+"""Constants that stay what is to be computed: a cast is no constant to whoever folds them."""
+
+
+def _check_constants(harness: Harness) -> None:
+    """Require the same of integers that are computed of constants: each operation, and what has no value."""
+    sums: list[Expr] = []
+    for op, left, right in product(Op, _NUMBERS, _NUMBERS):
+        with suppress(ExprError):  # a shift by less than nothing is none
+            sums.append(binary(op, left, right))
+    nothing, seven = _NUMBERS[0] ^ 7, _NUMBERS[2] ^ 5  # of which is known no more than that they are 0 to 7
+    chosen = select(nothing, _ONE // nothing, _NUMBERS[2])
+    wrong = (
+        *(binary(op, _ONE, nothing) for op in (Op.FLOORDIV, Op.MOD, Op.CEILDIV)),
+        *(binary(op, _ONE, count) for op in (Op.SHL, Op.SHR) for count in (nothing - 1, seven + 57)),
+        seven + (2**63 - 7),
+        (nothing - 2**62) * 2 - 1,
+        (nothing - 1).cast("uint8"),
+        (seven + 121).cast("int8"),
+    )
+    for args, checks in (
+        ((*sums, chosen), (Check(chosen, "c"),)),
+        ((_ONE,), (Check(nothing, "c"),)),
+        *(((one,), ()) for one in wrong),
+    ):
+        launch = KernelLaunch("k", args, (_ONE,) * 3, (_ONE,) * 3)
+        program = KernelProgram("p", Signature((), (), checks), (CODE,), (launch,))
+        delivers(harness, Scenario(program, CallSpec(args=(), device=0)))
 
 
 _DIMENSIONS = 12
