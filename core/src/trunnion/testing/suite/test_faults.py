@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gc
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import chain, cycle, islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.errors import DriverError, LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol
@@ -315,6 +316,7 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
         harness.once(_fail_clusters)
     if harness.capabilities >= _AT_TIMES:
         harness.once(_fail_at_times)
+    harness.once(_fail_launch)
     harness.once(_fail_wait)
     harness.once(_fail_stream)
     if Capability.TMA_TILED in harness.capabilities:
@@ -328,6 +330,21 @@ def _fail_fills(harness: Harness) -> None:
     output = TensorParam("o", dtype("float64"), (Const(3),), access="write", fill=3.0)
     program = taking(outputs=(output,))
     _fail_each(harness, Scenario(program, CallSpec(args=(), device=0)), Status.UNKNOWN, only="cuMem")
+
+
+def _fail_launch(harness: Harness) -> None:
+    """Let a launch fail, plain and bound: whoever launches many programs is told which kernel it was of."""
+    one = (Const(1),) * 3
+    program = KernelProgram("p", Signature(()), (CODE,), (KernelLaunch("refused_kernel", (), one, one),))
+    with harness.loaded(program) as loaded:
+        bound = harness.simulator.call(loaded.bind, (), device=0)
+        for launch in (partial(loaded.call, (), device=0), bound):
+            with ExitStack() as failing:
+                for name in ("cuLaunchKernel", "cuLaunchKernelEx"):
+                    failing.enter_context(harness.simulator.fault(name))
+                observed = observe(harness, launch)
+            named = isinstance(observed.error, DriverError) and "refused_kernel" in str(observed.error)
+            harness.require(named, f"the driver refused a launch of 'refused_kernel': {observed.error!r}")
 
 
 _PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
