@@ -263,13 +263,14 @@ def _interrupted(draw: st.DrawFn, harness: Harness) -> History:
 def interrupted_calls(harness: Harness, history: History) -> None:
     """A call that a signal's handler ends by an exception, wherever in Python, leaves nothing to the calls after it.
 
-    The exception is the caller's, also where the tensor library was asked for something. A close that is ended so, in
-    its waiting or before, is done by the next one.
+    The exception is the caller's, also where the tensor library was asked for something. A close waits for what such a
+    call launched. One that is ended so, in its waiting or before, is done by the next one.
     """
     harness.once(_interrupt_library)
     harness.once(_interrupt_close)
     if harness.way.id == "call":  # what prepares a device is the same by every way
         harness.once(_interrupt_preload)
+        harness.once(_interrupt_launch)
     with harness.loaded(history.program) as loaded:
         bench = Bench(harness, history.program, loaded)
         for step in history.steps:
@@ -313,6 +314,42 @@ def _interrupt_preload(harness: Harness) -> None:
             harness.require(left == contexts, f"{len(left)} contexts are current, not {len(contexts)}")
         places = places if place else interruption.places
         place += 1
+
+
+_BEHIND: Final = 6
+"""At how many places behind its launch a call is interrupted."""
+
+
+def _interrupt_launch(harness: Harness) -> None:
+    """Interrupt a first call right behind its launch, and require that closing waits for that, which no call tells."""
+    artifact = harness.built(taking(TensorParam("a", dtype("float32"), (Const(4),))))
+    _, launched = (
+        _launch_interrupted(harness, artifact, 0) for _ in range(2)
+    )  # a process asks for some things once
+    for place in range(launched + 1, launched + 1 + _BEHIND):
+        _launch_interrupted(harness, artifact, place)
+
+
+def _launch_interrupted(harness: Harness, artifact: Artifact, place: int) -> int:
+    """Interrupt a first call at a place, close, and return at which place it launched."""
+    seen = 0
+    given = harness.given(CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
+    with closing(harness.load(artifact)) as loaded, ExitStack() as noting:
+        harness.machine.clear_trace()
+        with suppress(KeyboardInterrupt), interrupting(is_of_backend, place) as interruption:
+
+            def note(proceed: Proceed, *arguments: Any) -> None:
+                nonlocal seen
+                seen = interruption.places
+                proceed(*arguments)
+
+            for name in ("cuLaunchKernel", "cuLaunchKernelEx"):
+                noting.enter_context(harness.simulator.intercept(name, note))
+            harness.machine.call(partial(given.launch, loaded))
+        used = launched_on(harness)
+        harness.machine.clear_trace()
+        check_waits(harness, observe(harness, loaded.close).events, used)
+    return seen
 
 
 _CLOSES: Final = 20
