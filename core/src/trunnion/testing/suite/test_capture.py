@@ -12,7 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
-from trunnion.errors import CaptureError, DriverError, TrunnionError
+from trunnion.errors import CaptureError, DriverError, LifecycleError, TrunnionError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
@@ -120,7 +120,10 @@ def _expected(harness: Harness, scenario: Scenario) -> Expected:
 
 
 def _refuses_captures(harness: Harness, scenario: Scenario) -> None:
-    """A backend that does not declare capture raises CaptureError, and captures nothing, of a bound call neither."""
+    """A backend that does not declare capture raises CaptureError, and captures nothing, of a bound call neither.
+
+    Nor does it allocate: memory that is new to the process ends a capture that no tensor library knows of.
+    """
     device = _expected(harness, scenario).device
     with harness.loaded(scenario.program) as loaded:
         harness.call(loaded, scenario.call)
@@ -129,6 +132,7 @@ def _refuses_captures(harness: Harness, scenario: Scenario) -> None:
             harness.require(capture.unbound is None, f"a good call was not bound: {capture.unbound!r}")
             harness.require(isinstance(capture.error, CaptureError), f"raised {capture.error!r}")
             harness.require(not capture.observed.launches, "a refused call was captured")
+            harness.require(not capture.allocated, "a refused call allocated while its stream was captured")
             harness.require(not capture.graph.nodes, "a refused call left something in the graph")
 
 
@@ -302,7 +306,7 @@ def _check_cache_beside(harness: Harness) -> None:
 def closes_in_captures(harness: Harness, example: tuple[Scenario, int, str]) -> None:
     """A program that is closed while a stream is captured waits and unloads, or unloads nothing and says CaptureError.
 
-    In that case another close waits and unloads, once the capture has ended.
+    In that case another close waits and unloads, once the capture has ended. No call is made any more before that.
     """
     (scenario, place, mode), simulator = example, harness.simulator
     with harness.loaded(scenario.program) as loaded:
@@ -316,6 +320,8 @@ def closes_in_captures(harness: Harness, example: tuple[Scenario, int, str]) -> 
         harness.require(
             closed.error is None or isinstance(closed.error, CaptureError), f"raised {closed.error!r}"
         )
+        _, later = harness.call(loaded, scenario.call)
+        harness.require(isinstance(later.error, LifecycleError), f"a closed program raised {later.error!r}")
         again = observe(harness, loaded.close)
         harness.require(again.error is None, f"closing again raised {again.error!r}")
         check_waits(harness, (*closed.events, *again.events), used)
