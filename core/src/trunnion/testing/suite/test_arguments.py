@@ -42,7 +42,7 @@ from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.limits import narrow_operations, operations
 from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_launches import delivers_each
-from trunnion.testing.ways import LOADS, compiled_program
+from trunnion.testing.ways import LOADS, Arguments, compiled_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,6 +88,7 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
     harness.once(_check_inference)
     harness.once(_check_sparse)
     harness.once(_check_many_addresses, each_way=False)
+    harness.once(_check_words)
     program, (right, *mistakes) = example
     held: list[Any] = []
     with harness.loaded(program) as loaded:
@@ -103,6 +104,18 @@ def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breaka
                     check_refused(harness, expected, observed)
                 elif one is right:
                     check_expected(harness, program, facts, (expected, observed), first=False)
+
+
+def _check_words(harness: Harness) -> None:
+    """Require that a call which does not meet a condition is refused in the words that the program has for that."""
+    nothing = Const(7).cast("int32") ^ 7  # it is 0, and nobody knows that before
+    launch = KernelLaunch("k", (), (_ONE,) * 3, (_ONE,) * 3)
+    checks = Check(_ONE, "what is met"), Check(nothing, "what is never met")
+    program = KernelProgram("p", Signature((), (), checks), (CODE,), (launch,))
+    with harness.loaded(program) as loaded:
+        error = observe(harness, partial(loaded.call, (), device=0)).error
+        told = isinstance(error, ArgumentError) and "what is never met" in str(error)
+        harness.require(told, f"a condition, 'what is never met', is not met, and the call raised {error!r}")
 
 
 def _check_packed(harness: Harness) -> None:
@@ -631,6 +644,20 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
         harness.once(_check_sized_by_a_number)
     harness.once(_check_one_element)
     harness.once(_check_no_output)
+    harness.once(_check_in_place)
+
+
+def _check_in_place(harness: Harness) -> None:
+    """Require that a destination may be an argument, or lie in one: the caller knows what the kernel does with that."""
+    tensor = TensorParam("a", dtype("float32"), (Const(8),))
+    outputs = tuple(TensorParam(name, dtype("float32"), (Const(4),), access="write") for name in "bc")
+    program = taking(tensor, outputs=outputs)
+    same = taking(tensor, outputs=(replace(outputs[0], shape=(Const(8),)),))
+    (given,) = harness.arguments((TensorSpec(dtype="float32", shape=(8,), strides=(1,)),))
+    for one, out in ((same, [given]), (program, [given[4:], given[:4]])):
+        with harness.loaded(one) as loaded:
+            for _ in range(2):
+                check_given(harness, one, Arguments(args=[given], out=out), loaded, first=False)
 
 
 def _check_no_output(harness: Harness) -> None:
