@@ -17,10 +17,11 @@ from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 from trunnion.sim.trace import Allocated
-from trunnion.testing.comparison import check_call, check_expected
+from trunnion.testing.comparison import check_call, check_expected, check_given
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import law
+from trunnion.testing.machine import untouched
 from trunnion.testing.provision import places_set
 from trunnion.testing.reference import expect
 from trunnion.testing.rounding import SIZES
@@ -28,6 +29,7 @@ from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.ways import Arguments
 
 if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
@@ -156,6 +158,8 @@ def shared_destinations(harness: Harness, scenario: Scenario) -> None:
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
     harness.once(_check_neighbours)
+    if harness.machine.tier == "sim":
+        harness.once(_check_large_neighbours, each_way=False)
 
 
 def _check_neighbours(harness: Harness) -> None:
@@ -169,6 +173,19 @@ def _check_neighbours(harness: Harness) -> None:
                 for start in starts
             )
             check_call(harness, Scenario(program, CallSpec(args=(), out=out, device=0)), loaded, first=False)
+
+
+_LARGE = (1 << 32) + 64
+
+
+def _check_large_neighbours(harness: Harness) -> None:
+    """Require the same of destinations so long that 32 bits do not hold their bytes."""
+    outputs = tuple(TensorParam(name, dtype("uint8"), (Const(_LARGE),), access="write") for name in "ab")
+    program = taking(outputs=outputs)
+    memory = untouched(harness.simulator, _LARGE + 256)
+    out = [memory[start : start + _LARGE] for start in (0, 256)]
+    with harness.loaded(program) as loaded:
+        check_given(harness, program, Arguments(args=[], out=out, device=0), loaded)
 
 
 @law("W1", tier="launch", given=needing(Capability.WORKSPACE), requires=_WORKSPACE)
