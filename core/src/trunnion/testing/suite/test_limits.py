@@ -134,7 +134,8 @@ def _with_static_memory(program: KernelProgram, nbytes: int, device: int = 0) ->
 def check_beside_static_memory(harness: Harness) -> None:
     """Require that shared memory which the program says is allowed beside a kernel's static one, and no byte more.
 
-    On each device it is that one's own: the build knows an architecture's, and a device may have less.
+    On each device it is that one's own: the build knows an architecture's, and a device may have less. What a kernel
+    has unasked is its static memory's too: beside that, as much takes asking.
 
     Parameters
     ----------
@@ -144,7 +145,8 @@ def check_beside_static_memory(harness: Harness) -> None:
     static = 4096
     for device in UNLIKE:
         room = most_shared_memory(harness, device) - static
-        for nbytes in (room, room + 1):
+        unasked = harness.simulator.device(device).attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK)
+        for nbytes in (unasked, room, room + 1):
             launch = KernelLaunch("k", (), _ONES, _ONES, dynamic_smem_bytes=Const(nbytes))
             program = KernelProgram("p", Signature(()), (CODE,), (launch,))
             error, launched = _launched_beside(harness, program, static, device)
