@@ -18,6 +18,9 @@ from trunnion.testing.suite import test_host_memory
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "from-nothing-to-green.md").read_text("utf-8")
 CODE = "\n\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 
+LAUNCH = re.search(r"^ +self\.devices\.add\(device\)\n.*?^ {16}\)\n", CODE, re.MULTILINE | re.DOTALL)[0]
+"""The piece of the page's text that launches."""
+
 MISTAKES = {
     "one buffer for the parameters of all calls": (
         "held = [ctypes.create_string_buffer(data, len(data)) for data in parameters]",
@@ -238,6 +241,82 @@ MISTAKES = {
         text = "".join(lines)
 """,
         ("S1",),
+    ),
+    **{
+        f"computes {what}": (right, wrong, ("L1",))
+        for what, right, wrong in (
+            ("quotients rounded towards zero", "operator.floordiv", "lambda a, b: int(a / b)"),
+            ("remainders as C does", '"%": operator.mod', '"%": lambda a, b: int(math.fmod(a, b))'),
+            ("shifts without the sign", "operator.rshift", "lambda a, b: (a % 2**64) >> b"),
+            (
+                "beyond 64 bits",
+                "if not low <= value <= high:",
+                "if isinstance(expression, Cast) and value > high:",
+            ),
+            (
+                "casts that lose",
+                "if not low <= value <= high:",
+                "if isinstance(expression, Binary) and value > high:",
+            ),
+            ("with no thought of ceildiv", '("//", "%", "ceildiv")', '("//", "%")'),
+            ("shifts too far", "not 0 <= right < 64", "right < 0"),
+            ("no condition", "isinstance(check, ConditionCheck) and", "not plan.checks and"),
+        )
+    },
+    "computes what is not chosen": (
+        "            return computed(then if computed(condition) else otherwise)\n",
+        """            then, otherwise = computed(then), computed(otherwise)
+            return then if computed(condition) else otherwise
+""",
+        ("L1",),
+    ),
+    "writes out what does not fit": ("describe(value)", "repr(value)", ("V8",)),
+    "does not say which kernel is refused": ("                    kernel=name,\n", "", ("F1",)),
+    "is open again where a capture kept it from unloading": (
+        "                self.unloaded = False\n",
+        "                self.unloaded = self.closed = False\n",
+        ("G5",),
+    ),
+    "notes where it launched when it has": (
+        LAUNCH,
+        LAUNCH.replace("                self.devices.add(device)\n", "")
+        + "                self.devices.add(device)\n",
+        ("Y6",),
+    ),
+    "takes no argument for a destination": (
+        "            check_apart([(slot, tensors[slot.index]) for slot in self.outputs], self.outputs)\n",
+        "            check_apart([(plan.tensors[one], tensor) for one, tensor in tensors.items()], self.outputs)\n",
+        ("O2",),
+    ),
+    "counts a destination's bytes in 32 bits": (
+        "ends = tensor.data_ptr() + tensor.numel() * slot.dtype.itemsize, slot.name",
+        "ends = tensor.data_ptr() + tensor.numel() * slot.dtype.itemsize % 2**32, slot.name",
+        ("O4",),
+    ),
+    "has words of its own for a condition": (
+        '"a call that never is", check.message)',
+        '"a call that never is", "one")',
+        ("A1",),
+    ),
+    "asks for shared memory as if a kernel had none": (
+        """            ask("cuKernelSetAttribute", dynamic, room, kernel, ordinal)
+""",
+        """            if any(computed(launch.dynamic_smem_bytes) > 48 << 10 for launch in self.plan.launches):
+                ask("cuKernelSetAttribute", dynamic, room, kernel, ordinal)
+""",
+        ("Z1",),
+    ),
+    "allocates before it looks at the stream": (
+        """            stream = self.usable(stream, device)
+            for slot in self.outputs if out is None else ():
+                tensors[slot.index] = self.allocate(slot, device, stream)
+""",
+        """            stream = self.runtime.current_stream(device) if stream is None else stream
+            for slot in self.outputs if out is None else ():
+                tensors[slot.index] = self.allocate(slot, device, stream)
+            stream = self.usable(stream, device)
+""",
+        ("G1",),
     ),
     "PTX without its final NUL": (
         """ask("cuLibraryLoadData", image,""",
