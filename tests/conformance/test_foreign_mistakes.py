@@ -273,8 +273,15 @@ MISTAKES = {
     "writes out what does not fit": ("describe(value)", "repr(value)", ("V8",)),
     "does not say which kernel is refused": ("                    kernel=name,\n", "", ("F1",)),
     "is open again where a capture kept it from unloading": (
-        "                self.unloaded = False\n",
-        "                self.unloaded = self.closed = False\n",
+        """                entered.recover()
+                raise
+            if problems:
+""",
+        """                entered.recover()
+                self.closed = False
+                raise
+            if problems:
+""",
         ("G5",),
     ),
     "notes where it launched when it has": (

@@ -20,14 +20,22 @@ from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.window import WindowPolicy
 from trunnion.model.workspace import Workspace
-from trunnion.sim.trace import Allocated, AttributeSet, Captured, LibraryLoaded, LimitSet, MemoryCopied
+from trunnion.sim.trace import (
+    Allocated,
+    AttributeSet,
+    Captured,
+    LibraryLoaded,
+    LibraryUnloaded,
+    LimitSet,
+    MemoryCopied,
+)
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
 from trunnion.testing.observed import Observed, is_work, observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, taking
 from trunnion.testing.suite.test_histories import check_waits
 from trunnion.testing.suite.test_windows import windows_on_stream
 from trunnion.testing.ways import LOADS
@@ -325,3 +333,31 @@ def closes_in_captures(harness: Harness, example: tuple[Scenario, int, str]) -> 
         again = observe(harness, loaded.close)
         harness.require(again.error is None, f"closing again raised {again.error!r}")
         check_waits(harness, (*closed.events, *again.events), used)
+    harness.once(_close_in_another_context)
+
+
+def _close_in_another_context(harness: Harness) -> None:
+    """Require the same where the stream that is captured, and what was launched, is another current context's."""
+    state = harness.simulator.state
+    made, stack = state.make_context(state.contexts[0].device), state.stack()
+    stream = state.new_stream(made).handle
+    tensor = TensorParam("a", dtype("float32"), (Const(4),))
+    call = CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),))
+    with harness.loaded(taking(tensor)) as loaded:
+        stack.append(made)
+        try:
+            _, observed = harness.call(loaded, call, stream=stream)
+            with suppress(DriverError), harness.simulator.capture(stream, 0, "relaxed"):
+                closed = observe(harness, loaded.close)
+            again = observe(harness, loaded.close)
+        finally:
+            stack.remove(made)
+    state.destroy(made)
+    harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+    first, later = (
+        sum(isinstance(event, LibraryUnloaded) for event in one.events) for one in (closed, again)
+    )
+    harness.require(
+        isinstance(closed.error, CaptureError) and not first and later == 1,
+        f"closed in a context where a stream is captured: {closed.error!r}, {first} unloaded; then {later}",
+    )
