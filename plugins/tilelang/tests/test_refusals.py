@@ -31,6 +31,7 @@ from trunnion_tilelang.nodes import (
     If,
     Int,
     Module,
+    Select,
     Seq,
     Str,
     UnknownStmt,
@@ -246,3 +247,19 @@ def test_what_is_done_where_outputs_could_be_allocated_is_done():
     walk.visit(If("if", failed, given_up, None))
     with pytest.raises(UnsupportedStatementError, match="somebody_elses"):
         walk.visit(If("if", failed, given_up, call("somebody_elses")))
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        If("if", NULL, LAUNCH, None),
+        For("for", var("i"), Int(0), Select(NULL, Int(1), Int(2)), Int(1), "serial", LAUNCH),
+        call("kernel", X, K, Select(NULL, Int(1), Int(2)), Int(32)),
+        Bind("bind", var("size"), Select(NULL, Int(1), Int(2))),
+    ],
+    ids=["If", "For", "operand", "Bind"],
+)
+def test_nothing_but_a_check_may_ask_whether_a_tensor_is_none(asking):
+    """It was taken to be there, and what is done without it was left out of the program."""
+    asked = Bind("asked", NULL, Call("isnullptr", (HANDLE,)))
+    assert "'null'" in refused(asked, asking, LAUNCH, RETURN).reason

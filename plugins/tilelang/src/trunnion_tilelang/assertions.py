@@ -77,7 +77,7 @@ def check_of(condition: Node, message: str, parameters: Parameters, when: Expr |
             return None
     if kinds.keys() - {"value", "null"}:
         raise Refusal(f"an assertion about {', '.join(sorted(kinds))} is none that trunnion makes")
-    value = parameters.arithmetic.expr(condition)
+    value = parameters.of_tensors.expr(condition)
     if when is not None:
         value = select(when, value, as_expr(1))
     # That a number fits a narrower type is a cast's own refusal, if a call makes the cast. Where a tensor may be None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import TYPE_CHECKING
 
 from trunnion.messages import shorten
@@ -54,13 +55,13 @@ class Parameters:
         self.values: dict[int, Expr] = {}  # the integer variables' values, by key
         self.by_index: dict[int, Param] = {}  # the parameters, by position
         self.arithmetic = Arithmetic(self.values, self._load, self._is_null)
+        # What is said of a tensor is said of one that is there; nothing else may ask whether it is.
+        there = {key: as_expr(0) for key, role in self.prologue.roles.items() if role.kind == "null"}
+        self.of_tensors = Arithmetic(ChainMap(self.values, there), self._load, self._is_null)
         self._names: set[str] = set()
         self._places: dict[
             tuple[int, str, int], Symbol
         ] = {}  # extents and strides with a symbol of their own
-        for key, role in self.prologue.roles.items():
-            if role.kind == "null":
-                self.values[key] = as_expr(0)  # what is said of a tensor is said of one that is there
         for index in sorted(self.prologue.parameters):
             self._scalar(self.prologue.parameters[index])
         for statement in self.prologue.loads:
@@ -110,7 +111,7 @@ class Parameters:
             return
         loads = [leaf for leaf in leaves(statement.value) if isinstance(leaf, Load)]
         if not any(self._place(load)[0] in self._outputs for load in loads):
-            self.values[var.key] = self.arithmetic.expr(statement.value)
+            self.values[var.key] = self.of_tensors.expr(statement.value)
             return
         self.values[var.key] = self._solved(var)  # an output has no extents before the call has given it any
 
