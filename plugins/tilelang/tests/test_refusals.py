@@ -31,6 +31,7 @@ from trunnion_tilelang.nodes import (
     If,
     Int,
     Module,
+    Not,
     Select,
     Seq,
     Str,
@@ -263,3 +264,13 @@ def test_nothing_but_a_check_may_ask_whether_a_tensor_is_none(asking):
     """It was taken to be there, and what is done without it was left out of the program."""
     asked = Bind("asked", NULL, Call("isnullptr", (HANDLE,)))
     assert "'null'" in refused(asked, asking, LAUNCH, RETURN).reason
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_an_argument_that_is_asserted_to_be_there_may_not_be_none(is_named):
+    """A bare address too: the assertion was left out, and a null pointer reached the kernel."""
+    address = var("address", "handle")
+    asked = Call("isnullptr", (address,))
+    body = (Bind("", address, get(ARGS, 3, 15)), Bind("", NULL, asked))
+    found = program(*body, Assert("assert", Not(NULL if is_named else asked), "no"), LAUNCH, RETURN)
+    assert [param.name for param in found.signature.params if getattr(param, "nullable", False)] == ["x"]

@@ -87,7 +87,7 @@ class Parameters:
         if parameter.buffer is not None:
             return
         if var.dtype == "handle":
-            self.by_index[parameter.index] = PointerParam(var.name, nullable=True)
+            self.by_index[parameter.index] = PointerParam(var.name, nullable=not parameter.required)
             return
         row = DTYPES.get(var.dtype)
         if row is None or not row.struct_code:

@@ -130,9 +130,9 @@ class Prologue:
                     found._bind(statement)
                 case Decl(buffer=buffer):
                     found._declare(buffer)
-                case Assert(condition=Not(operand=Var(key=key))):
-                    role = found.roles.get(key)
-                    if role is not None and role.kind == "null":
+                case Assert(condition=Not(operand=asked)):
+                    role = found._null(asked)
+                    if role is not None and role.index in found.parameters:
                         found.parameters[role.index].required = True
         for statement in statements:
             if isinstance(statement, Bind):
@@ -193,10 +193,9 @@ class Prologue:
             if number == Field.VALUE and index >= 0:
                 self.parameters[index] = Parameter(index, var)
             return
-        if isinstance(value, Call) and value.op == "isnullptr":
-            role = self.role(value.args[0])
-            if role is not None and role.kind == "argument":
-                self.roles[var.key] = Role("null", role.index)
+        null = self._null(value)
+        if null is not None:
+            self.roles[var.key] = null
             return
         read = self.field_of(value)
         if read is not None and read[1] in _FIELDS:
@@ -205,6 +204,17 @@ class Prologue:
                 self.parameters[read[0]].data = var
         elif any(isinstance(leaf, Load) for leaf in leaves(value)):
             self.loads.append(statement)
+
+    def _null(self, node: Node) -> Role | None:
+        """Return what a variable stands for that is bound to this, if it says whether an argument is None."""
+        match node:
+            case Var():
+                role = self.role(node)
+                return role if role is not None and role.kind == "null" else None
+            case Call(op="isnullptr", args=(pointer,)):
+                role = self.role(pointer)
+                return Role("null", role.index) if role is not None and role.kind == "argument" else None
+        return None
 
     def argument(self, node: Node) -> tuple[int, int] | None:
         """Return the author's position and the field, if an expression is a packed argument or an allocated output.
