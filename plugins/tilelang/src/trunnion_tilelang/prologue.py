@@ -189,9 +189,12 @@ class Prologue:
         taken = self.argument(value)
         if taken is not None:
             index, number = taken
-            self.roles[var.key] = Role("type" if number == Field.TYPE_INDEX else "argument", index)
-            if number == Field.VALUE and index >= 0:
-                self.parameters[index] = Parameter(index, var)
+            if number == Field.TYPE_INDEX:
+                self.roles[var.key] = Role("type", index)
+            elif number == Field.VALUE:
+                self.roles[var.key] = Role("argument", index)
+                if index >= 0:
+                    self.parameters[index] = Parameter(index, var)
             return
         null = self._null(value)
         if null is not None:

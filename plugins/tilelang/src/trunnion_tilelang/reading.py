@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["computed_variables", "read_only_pointers"]
 
-_ENCODINGS = (Str("__tvm_tensormap_create_tiled"), Str("__tvm_tensormap_create_im2col"))
+_ENCODINGS = ("__tvm_tensormap_create_tiled", "__tvm_tensormap_create_im2col")
 
 
 def read_only_pointers(module: Module) -> frozenset[int]:
@@ -41,9 +41,8 @@ def read_only_pointers(module: Module) -> frozenset[int]:
     """
     read: set[int] = set()
     other: set[int] = set()
-    for call in _calls(module.host.body):
-        name, *operands = call.args
-        kernel = module.kernels.get(name.value) if isinstance(name, Str) else None
+    for name, operands in _calls(module.host.body):
+        kernel = module.kernels.get(name)
         if kernel is None and name not in _ENCODINGS:
             continue
         for ordinal, operand in enumerate(operands):
@@ -98,12 +97,12 @@ def _layout(buffer: Buffer) -> Iterator[Node]:
     yield from (*buffer.shape, *buffer.strides, buffer.offset)
 
 
-def _calls(statement: Stmt) -> Iterator[Call]:
-    """Yield every call of a packed function, wherever it stands."""
+def _calls(statement: Stmt) -> Iterator[tuple[str, list[Node]]]:
+    """Yield the name and the operands of every call of a packed function, wherever it stands."""
     for each in _statements(statement):
         match each:
-            case Evaluate(value=Call(op="tvm_call_packed") as call):
-                yield call
+            case Evaluate(value=Call(op="tvm_call_packed", args=(Str(value=name), *operands))):
+                yield name, operands
 
 
 def _statements(statement: Stmt) -> Iterator[Stmt]:

@@ -197,13 +197,12 @@ class Walk:
 
     def release(self, call: Call) -> None:
         """Take the release of an output that the host function has allocated itself."""
-        name, *operands = call.args
-        if name != Str("TVMFFIObjectDecRef") or not all(map(self._is_storage, operands)):
+        if call.args[:1] != (Str("TVMFFIObjectDecRef"),) or not all(map(self._is_storage, call.args[1:])):
             raise Refusal("the intrinsic call_extern has no meaning in a program")
 
     def store(self, call: Call) -> None:
         """Take a write to what the host function allocates its outputs with, or to its result."""
-        if not self._is_storage(call.args[0]):
+        if not any(map(self._is_storage, call.args[:1])):
             raise Refusal("the intrinsic tvm_struct_set has no meaning in a program")
 
     def _is_storage(self, node: Node) -> bool:
@@ -277,18 +276,17 @@ class Walk:
 
     def packed(self, call: Call) -> None:
         """Take a call of a function of TVM's registry, or of a kernel."""
-        name, *operands = call.args
-        if not isinstance(name, Str):
-            raise Refusal("a function is called whose name is no constant")
-        kernel = self.module.kernels.get(
-            name.value
-        )  # first: an author may call a kernel as TVM does a function
-        if kernel is None and name.value in PACKED:
-            PACKED[name.value](self, operands)
+        match call.args:
+            case (Str(value=name), *operands):
+                kernel = self.module.kernels.get(name)  # first: a kernel may be called as a function of TVM's
+            case _:
+                raise Refusal("a function is called whose name is no constant")
+        if kernel is None and name in PACKED:
+            PACKED[name](self, operands)
             return
         if kernel is None:
             raise Refusal(
-                f"the function {shorten(name.value)} is no kernel of this artifact, nor one that is known"
+                f"the function {shorten(name)} is no kernel of this artifact, nor one that is known"
             )
         launcher = Launcher(self.parameters.arithmetic, self._pointers, self._scalars)
         self.launches.append(launcher.launch(kernel, operands, self._window, self._when))
