@@ -230,6 +230,15 @@ def test_a_loop_ends_where_its_extent_does_whatever_its_step(start, extent, step
     assert [launch.args[1] for launch in found] == [as_expr(value).cast("int32") for value in values]
 
 
+def test_loops_in_loops_have_an_end_too(monkeypatch):
+    """Each within what one may have: of three, the import took hours and all memory."""
+    monkeypatch.setattr("trunnion_tilelang.walk.MOST_MEMBERS", 20)
+    inner = For("", var("j"), Int(0), Int(4), Int(1), "serial", LAUNCH)
+    assert len(program(For("", var("i"), Int(0), Int(4), Int(1), "serial", inner), RETURN).launches) == 16
+    error = refused(For("", var("i"), Int(0), Int(5), Int(1), "serial", inner), RETURN)
+    assert "20 turns of all loops" in error.reason
+
+
 @pytest.mark.parametrize("step", [Int(0), Int(-1), K])
 def test_a_step_that_is_no_positive_constant_is_refused(step):
     assert "step" in refused(For("", var("i"), Int(0), Int(3), step, "serial", LAUNCH), RETURN).reason

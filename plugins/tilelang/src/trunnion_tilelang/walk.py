@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trunnion.errors import ProgramError
 from trunnion.messages import shorten, type_name
 from trunnion.model.expr import Const, Expr, as_expr, ceildiv, eq, lt, select
+from trunnion.model.limits import MOST_MEMBERS
 from trunnion.model.params import Check, PointerParam, ScalarParam, TensorParam
 from trunnion.model.workspace import Workspace
 from trunnion_tilelang.assertions import check_of
@@ -81,6 +82,7 @@ class Walk:
         self._window: AccessPolicyWindow | None = None
         self._when: Expr | None = None
         self._ended = False
+        self._turns = 0  # of all loops, which may stand within each other
         for index, parameter in self.parameters.prologue.parameters.items():
             match self.parameters.by_index[index]:
                 case TensorParam() as tensor if parameter.data is not None:
@@ -234,6 +236,11 @@ class Walk:
         if most > MOST_ITERATIONS:
             known = "" if isinstance(turns, Const) else ", whose number of iterations only a call gives"
             raise Refusal(f"a loop around launches{known}: {_LONGEST_LOOP_TEXT}")
+        self._turns += max(most, 0)
+        if self._turns > MOST_MEMBERS:
+            raise Refusal(
+                f"loops within loops around launches: there are at most {MOST_MEMBERS} turns of all loops"
+            )
         for iteration in range(max(most, 0)):
             self.parameters.values[statement.var.key] = start + step * iteration
             if iteration < turns.bounds.low:
