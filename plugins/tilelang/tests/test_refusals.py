@@ -11,7 +11,7 @@ import pytest
 from trunnion.errors import ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import as_expr
-from trunnion_tilelang import UnsupportedStatementError
+from trunnion_tilelang import UnsupportedStatementError, from_artifact
 from trunnion_tilelang.artifact import program_of
 from trunnion_tilelang.nodes import (
     Alloc,
@@ -287,3 +287,17 @@ def test_an_argument_that_is_asserted_to_be_there_may_not_be_none(is_named):
     body = (Bind("", address, get(ARGS, 3, 15)), Bind("", NULL, asked))
     found = program(*body, Assert("assert", Not(NULL if is_named else asked), "no"), LAUNCH, RETURN)
     assert [param.name for param in found.signature.params if getattr(param, "nullable", False)] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [
+        ({"kernel_source": None}, "got SimpleNamespace without kernel_source"),
+        ({"host_mod": object()}, "host_codegen"),
+    ],
+)
+def test_an_artifact_without_its_ir_is_refused(missing, named):
+    """With enable_host_codegen=True, TileLang puts a module there that is built; it was an AttributeError of TVM's."""
+    parts = {"host_mod": SimpleNamespace(functions={}), "device_mod": SimpleNamespace(functions={})}
+    with pytest.raises(ProgramError, match=named):
+        from_artifact(SimpleNamespace(**parts | {"kernel_source": ""} | missing))

@@ -37,7 +37,7 @@ def from_artifact(
     Parameters
     ----------
     artifact
-        What ``tilelang.lower`` returns, for a CUDA target.
+        What ``tilelang.lower`` returns, for a CUDA target and without ``enable_host_codegen``.
     out_idx
         The positions of the parameters that are outputs, negative ones counted from the end, in the order in which
         they are returned; None: those that the host function's attributes name.

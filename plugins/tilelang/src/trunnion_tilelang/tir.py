@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError
+from trunnion.messages import shorten, type_name
 from trunnion_tilelang.nodes import (
     Alloc,
     Assert,
@@ -65,9 +66,15 @@ def artifact_module(artifact: Any) -> Module:
     for name in ("host_mod", "device_mod", "kernel_source"):
         if getattr(artifact, name, None) is None:
             raise ProgramError(
-                f"got {type(artifact).__name__} without {name}, expected what tilelang.lower returns",
+                f"got {type_name(artifact)} without {name}, expected what tilelang.lower returns",
                 field="artifact",
             )
+    if not hasattr(artifact.host_mod, "functions"):
+        raise ProgramError(
+            f"got {type_name(artifact.host_mod)}, expected functions to read; leave enable_host_codegen out, with "
+            "which tilelang.lower builds them",
+            field="artifact.host_mod",
+        )
     hosts = tuple(artifact.host_mod.functions.values())
     if len(hosts) != 1:
         raise ProgramError(f"got {len(hosts)} host functions, expected one", field="artifact")
@@ -95,7 +102,7 @@ def _check_sources(device_mod: Any, language: str) -> None:
         If there is one.
     """
     for name, function in _functions(device_mod):
-        if language != "cuda" and "code_block_source" in dict(function.attrs):
+        if language != "cuda" and "code_block_source" in _attributes(function):
             raise ProgramError(
                 f"the kernel {shorten(name.name_hint)} is given as CUDA source, which TileLang leaves out of what it "
                 f"writes for {language}; lower it for the target cuda",
