@@ -167,6 +167,8 @@ def test_maps_are_annotated_by_their_positions():
         ("def other(x): pass", "got no function 'one' with 1 parameters"),
         ("def one(x, y): pass", "got no function 'one' with 1 parameters"),
         ("def one(x:\n  pass", "TileLang wrote CuTeDSL text that is no Python, in line 1"),
+        (f"def one(x):\n  x = {'+'.join(['1'] * 20_000)}", "TileLang wrote CuTeDSL text that is no Python"),
+        (f"def one(x):\n  x = {'-' * 20_000}1", "TileLang wrote CuTeDSL text that is no Python"),
     ],
 )
 def test_a_text_without_its_kernel_is_refused(text, message):

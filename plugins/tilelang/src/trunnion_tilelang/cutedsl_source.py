@@ -121,9 +121,10 @@ def _annotated(text: str, kernels: Iterable[DeviceFunction]) -> str:
     lines = [line.encode() for line in text.split("\n")]  # the syntax tree counts bytes
     try:
         tree = ast.parse(text)
-    except SyntaxError as error:
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        line, why = getattr(error, "lineno", "?"), getattr(error, "msg", "it is nested too deep")
         raise ProgramError(
-            f"TileLang wrote CuTeDSL text that is no Python, in line {error.lineno}: {error.msg}; lower for CUDA C++",
+            f"TileLang wrote CuTeDSL text that is no Python, in line {line}: {why}; lower for CUDA C++",
             field="artifact.kernel_source",
         ) from error
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
