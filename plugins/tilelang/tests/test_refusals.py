@@ -301,3 +301,28 @@ def test_an_artifact_without_its_ir_is_refused(missing, named):
     parts = {"host_mod": SimpleNamespace(functions={}), "device_mod": SimpleNamespace(functions={})}
     with pytest.raises(ProgramError, match=named):
         from_artifact(SimpleNamespace(**parts | {"kernel_source": ""} | missing))
+
+
+def test_an_expression_that_is_too_deep_for_python_is_refused():
+    deep = K
+    for _ in range(2000):
+        deep = Binary("add", deep, Int(1), "int32")
+    with pytest.raises(ProgramError, match="nested too deep"):
+        program(call("kernel", X, K, deep, Int(32)), RETURN)
+
+
+def test_so_is_one_that_is_too_deep_to_be_read():
+    def of_tvm(kind, **fields):
+        return type(kind, (), fields)()
+
+    deep = of_tvm("IntImm", value=1, dtype="int32")
+    for _ in range(2000):
+        deep = of_tvm("Add", a=deep, b=deep, dtype="int32")
+    param = of_tvm("Var", name="p", dtype="handle", __chandle__=lambda _: 1)
+    host = SimpleNamespace(params=(param,) * 4, attrs=None, body=of_tvm("Evaluate", value=deep))
+    parts = {
+        "host_mod": SimpleNamespace(functions={"main": host}),
+        "device_mod": SimpleNamespace(functions={}),
+    }
+    with pytest.raises(ProgramError, match="nested too deep"):
+        from_artifact(SimpleNamespace(**parts, kernel_source=""))

@@ -13,7 +13,7 @@ from trunnion.model.program import KernelProgram
 from trunnion_tilelang.compiler_flags import CompilerFlags
 from trunnion_tilelang.cutedsl_source import cutedsl_launch
 from trunnion_tilelang.device_source import device_code
-from trunnion_tilelang.errors import Refusal, UnsupportedStatementError
+from trunnion_tilelang.errors import Refusal, UnsupportedStatementError, not_too_deep
 from trunnion_tilelang.parameters import Parameters
 from trunnion_tilelang.prologue import Prologue
 from trunnion_tilelang.reading import computed_variables, read_only_pointers
@@ -57,6 +57,7 @@ def from_artifact(
     return program_of(module, code, out_idx=out_idx, name=called)
 
 
+@not_too_deep()
 def program_of(
     module: Module, code: DeviceCode, *, out_idx: int | Sequence[int] | None, name: str
 ) -> KernelProgram:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError
 from trunnion.messages import shorten, type_name
+from trunnion_tilelang.errors import not_too_deep
 from trunnion_tilelang.nodes import (
     Alloc,
     Assert,
@@ -55,6 +56,7 @@ _BINARY = frozenset(
 _LOOPS = {0: "serial", 1: "parallel", 2: "vectorized", 3: "unrolled", 4: "thread_binding"}  # TVM's ForKind
 
 
+@not_too_deep()
 def artifact_module(artifact: Any) -> Module:
     """Read an artifact.
 
