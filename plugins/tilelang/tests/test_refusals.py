@@ -198,6 +198,18 @@ def test_what_is_bound_under_a_condition_is_not_known_outside_of_it():
     assert "pointer" in refused(If("if", condition(), allocated, None), launch).reason
 
 
+def test_a_workspace_without_a_name_is_given_one():
+    first, second = var("", "handle"), var("", "handle")
+    allocated = [
+        Alloc("", Buffer("", w, "float32", (Int(64),), (), Int(0), "global")) for w in (first, second)
+    ]
+    launches = [call("kernel", w, K, Int(1), Int(32)) for w in (first, second)]
+    assert [space.name for space in program(*allocated, *launches, RETURN).workspaces] == [
+        "unnamed",
+        "unnamed_1",
+    ]
+
+
 def test_a_float_that_the_host_computes_is_no_operand():
     kernel = DeviceFunction(
         "kernel", "kernel", (var("a", "float32"),), ("blockIdx.x",), frozenset(), False, False

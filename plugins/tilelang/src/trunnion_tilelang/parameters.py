@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trunnion_tilelang.nodes import Bind
     from trunnion_tilelang.prologue import Parameter, Prologue
 
-__all__ = ["Parameters"]
+__all__ = ["Parameters", "unique"]
 
 _WIDEST_ACCESS = 16  # bytes that one thread loads or stores at once
 
@@ -72,14 +72,9 @@ class Parameters:
                 self.by_index[index] = self._tensor(parameter, parameter.buffer)
 
     def symbol(self, name: str, dtype: str, least: int | None = None) -> Symbol:
-        """Return a new symbol; where several variables have one name, later ones are numbered."""
-        base = name or "unnamed"  # T.int32() makes a variable without a name
-        unique, count = base, 1
-        while unique in self._names:
-            unique, count = f"{base}_{count}", count + 1
-        self._names.add(unique)
+        """Return a new symbol."""
         bounds = integer_range(dtype)
-        return Symbol(unique, min=bounds.low if least is None else least, max=bounds.high)
+        return Symbol(unique(name, self._names), min=bounds.low if least is None else least, max=bounds.high)
 
     def _scalar(self, parameter: Parameter) -> None:
         """Take a parameter that is no tensor: a number, or an address."""
@@ -209,6 +204,16 @@ class Parameters:
             alignment=_alignment(kind.dtype.itemsize, extents, steps),
             nullable=not parameter.required and not output,
         )
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """Return a name that no other has, and take it; where several have one name, later ones are numbered."""
+    base = name or "unnamed"  # T.int32() makes a variable without a name
+    found, count = base, 1
+    while found in taken:
+        found, count = f"{base}_{count}", count + 1
+    taken.add(found)
+    return found
 
 
 def _stored_shape(shape: tuple[Expr, ...], packed: int) -> tuple[Expr, ...]:

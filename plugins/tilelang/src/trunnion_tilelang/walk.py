@@ -39,6 +39,7 @@ from trunnion_tilelang.nodes import (
     UnknownStmt,
     Var,
 )  # fmt: skip
+from trunnion_tilelang.parameters import unique
 from trunnion_tilelang.polynomial import equal, product
 from trunnion_tilelang.tir import statement_text
 from trunnion_tilelang.trees import leaves
@@ -258,15 +259,11 @@ class Walk:
         self._pointers[buffer.data.key] = self._workspace(buffer)
 
     def _workspace(self, buffer: Buffer) -> Workspace:
-        name, count = buffer.name, 1
-        while name in self._workspaces:
-            name, count = f"{buffer.name}_{count}", count + 1
-        self._workspaces.add(name)
         kind = element_type(buffer.dtype)
         shape = [self.value(extent) for extent in buffer.shape]
         if kind.packed > 1:
             shape = [(product(tuple(shape)) + (kind.packed - 1)) // kind.packed]
-        return Workspace(name, kind.dtype, tuple(shape))
+        return Workspace(unique(buffer.name, self._workspaces), kind.dtype, tuple(shape))
 
     def declare(self, statement: Decl) -> None:
         """Take a layout over memory: kernels are given pointers, which have none."""
