@@ -76,7 +76,13 @@ def test_a_quotation_that_does_not_end_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("configs", "flags"), [({}, 5), ({"tl.ptxas_register_usage_level": "high"}, None), ({}, object())]
+    ("configs", "flags"),
+    [
+        ({}, 5),
+        ({"tl.ptxas_register_usage_level": "high"}, None),
+        ({"tl.ptxas_register_usage_level": float("inf")}, None),
+        ({}, object()),
+    ],
 )
 def test_what_is_no_flag_and_no_level_is_refused(configs, flags):
     with pytest.raises(ProgramError, match="expected"):

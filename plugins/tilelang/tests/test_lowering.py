@@ -51,6 +51,11 @@ def shifted_by(A: T.Tensor((256,), "float32"), k: T.uint32):
             A[bx * 128 + i] = A[bx * 128 + i] * 2
 
 
+def test_flags_that_are_no_texts_are_refused():
+    with pytest.raises(ProgramError, match="compile_flags: got 5, expected"):
+        from_prim_func(double, "sm_90a", compile_flags=5)
+
+
 @pytest.mark.parametrize(
     "target",
     ["sm_90a", {"kind": "cuda", "arch": "sm_90a"}, tvm.target.Target({"kind": "cuda", "arch": "sm_90a"})],

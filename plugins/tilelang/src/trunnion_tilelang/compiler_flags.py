@@ -105,7 +105,7 @@ def compiler_flags(
 def _integer(level: Any) -> int:
     try:
         return int(level)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ProgramError(f"got {describe(level)}, expected an integer", field=REGISTER_USAGE) from error
 
 

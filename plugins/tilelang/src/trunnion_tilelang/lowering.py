@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from trunnion_tilelang.device_source import device_code
 from trunnion_tilelang.tir import artifact_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from trunnion.model.program import KernelProgram
 
@@ -187,6 +188,8 @@ def lower(
 
     if not isinstance(func, tvm.tirx.PrimFunc):
         raise ProgramError(f"got {type_name(func)}, expected what @T.prim_func returns", field="func")
+    if not isinstance(compile_flags, (str, Iterable, type(None))):
+        raise ProgramError(f"got {describe(compile_flags)}, expected texts", field="compile_flags")
     attributes = _attributes(func)
     own = attributes.get("tilelang_pass_configs")
     configs = normalize_pass_configs({**(dict(own) if own is not None else {}), **(pass_configs or {})})
