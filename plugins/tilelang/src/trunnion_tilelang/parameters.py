@@ -59,9 +59,8 @@ class Parameters:
         there = {key: as_expr(0) for key, role in self.prologue.roles.items() if role.kind == "null"}
         self.of_tensors = Arithmetic(ChainMap(self.values, there), self._load, self._is_null)
         self._names: set[str] = set()
-        self._places: dict[
-            tuple[int, str, int], Symbol
-        ] = {}  # extents and strides with a symbol of their own
+        # Extents and strides with a symbol of their own.
+        self._places: dict[tuple[int, str, int], Symbol] = {}
         for index in sorted(self.prologue.parameters):
             self._scalar(self.prologue.parameters[index])
         for statement in self.prologue.loads:
@@ -180,9 +179,7 @@ class Parameters:
             strides = None
         index, output = parameter.index, parameter.index in self._outputs
         name = parameter.var.name
-        if (
-            name == f"{buffer.name}_handle"
-        ):  # TileLang's name for the handle of a tensor that is itself a parameter
+        if name == f"{buffer.name}_handle":  # TileLang's, where the tensor is itself a parameter
             name = buffer.name
         extents = tuple(
             self._places.get((index, "shape", axis), extent)

@@ -133,20 +133,20 @@ class Walk:
     def bind(self, statement: Bind) -> None:
         """Take a variable: one that the prologue knows, a descriptor, or an integer."""
         var, value = statement.var, statement.value
-        if var.key in self.parameters.prologue.roles or var.key in self._known_loads():
+        if var.key in self.parameters.prologue.roles or statement in self.parameters.prologue.loads:
             return
         if isinstance(value, Call) and value.op == "tvm_stack_alloca":
             self._slots[var.key] = var.name
             return
         self.parameters.values[var.key] = self.value(value)
 
-    def _known_loads(self) -> set[int]:
-        return {load.var.key for load in self.parameters.prologue.loads}
-
     def check(self, statement: Assert) -> None:
         """Take an assertion."""
-        found = check_of(statement.condition, statement.message, self.parameters, self._when)
-        if found is not None and found not in self.checks:
+        self._take(statement.condition, statement.message)
+
+    def _take(self, condition: Node, message: str) -> None:
+        found = check_of(condition, message, self.parameters, self._when)
+        if found is not None and all(found.condition != check.condition for check in self.checks):
             self.checks.append(found)
 
     def attribute(self, statement: Attr) -> None:
@@ -154,18 +154,14 @@ class Walk:
         if statement.key not in ATTRIBUTES:
             raise Refusal(f"the attribute {shorten(statement.key)} is not known")
         if statement.key == "tl.assume" and isinstance(statement.node, Node):
-            message = (
-                statement.value.value if isinstance(statement.value, Str) else "an assumption of the author's"
+            said = statement.value
+            self._take(
+                statement.node, said.value if isinstance(said, Str) else "an assumption of the author's"
             )
-            found = check_of(statement.node, message, self.parameters, self._when)
-            if found is not None and all(found.condition != check.condition for check in self.checks):
-                self.checks.append(found)
 
     def branch(self, statement: If) -> None:
         """Take both bodies, each under its condition."""
-        if self._asks_for_status(
-            statement.condition
-        ):  # a launcher's allocation that fails is an error of its own
+        if self._asks_for_status(statement.condition):  # trunnion's own allocation fails with its own error
             self._failure(statement.then)
             if statement.otherwise is not None:
                 self.visit(statement.otherwise)
