@@ -288,26 +288,39 @@ def captures_of_others(harness: Harness, example: tuple[Scenario, int, str]) -> 
         check_call(harness, scenario, loaded, first=False)
     if Capability.ACCESS_POLICY_WINDOW in harness.capabilities:
         harness.once(_check_cache_beside)
+    harness.once(_check_wait_beside)
+
+
+def _call_beside(harness: Harness, program: KernelProgram, call: CallSpec, stream: int, mode: str) -> None:
+    """Require that a first call on a stream breaks no capture of somebody else's, in one mode."""
+    simulator = harness.simulator
+    with harness.loaded(program) as loaded:
+        try:
+            with simulator.capture(simulator.new_stream(0), 0, mode):
+                _, observed = harness.call(loaded, call, stream=stream)
+        except DriverError as error:
+            raise LawViolation(harness.law_id, f"the capture is broken: {error}") from error
+        good = observed.error is None or isinstance(observed.error, CaptureError)
+        harness.require(good, f"raised {observed.error!r}")
 
 
 def _check_cache_beside(harness: Harness) -> None:
     """Require that cache set aside for a window, and the wait for one, break no capture of somebody else's."""
-    simulator, one = harness.simulator, (Const(1),) * 3
-    tensor = TensorParam("a", dtype("uint8"), (Const(4096),))
+    one, tensor = (Const(1),) * 3, TensorParam("a", dtype("uint8"), (Const(4096),))
     call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(4096,), strides=(1,)),))
     for mode, policy in itertools.product(_MODES, _POLICIES):
         launch = KernelLaunch("k", (tensor,), one, one, window=tensor.window(policy=policy))
         program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
         before = harness.machine.set_aside(0, 0)
-        with harness.loaded(program) as loaded:
-            try:
-                with simulator.capture(simulator.new_stream(0), 0, mode):
-                    _, observed = harness.call(loaded, call, stream=simulator.new_stream(0))
-            except DriverError as error:
-                raise LawViolation(harness.law_id, f"the capture is broken: {error}") from error
-            good = observed.error is None or isinstance(observed.error, CaptureError)
-            harness.require(good, f"raised {observed.error!r}")
+        _call_beside(harness, program, call, harness.simulator.new_stream(0), mode)
         harness.machine.set_aside(0, before)
+
+
+def _check_wait_beside(harness: Harness) -> None:
+    """Require the same of the wait for memory that was allocated on the thread's own stream."""
+    program = taking(outputs=(TensorParam("o", dtype("float32"), (Const(4),), access="write"),))
+    for mode in _MODES:
+        _call_beside(harness, program, CallSpec(args=(), device=0), _PER_THREAD, mode)
 
 
 @law("G5", given=_beside_a_capture, ways=LOADS)
