@@ -38,6 +38,7 @@ from trunnion.errors import (
     UnknownProgramError,
     UntrustedArtifactError,
 )
+from trunnion.exporters.programs import bundled_programs
 from trunnion.image.ptx import least_cuda, read_ptx
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
@@ -144,6 +145,23 @@ def test_a_folder_that_cannot_be_written_to_is_a_typed_error(tmp_path, artifacts
     (tmp_path / "file").write_text("")
     with pytest.raises(ArtifactError, match="cannot write"):
         trunnion.write_bundle(tmp_path / "file" / "x.trn", {"add": artifacts["nvrtc", HOPPER]})
+
+
+def test_all_artifacts_are_read_in_one_opening_of_each_part(written, artifacts, monkeypatch):
+    """To open an archive reads the whole of its directory: a time for each program would be quadratic."""
+    renamed = {name: [artifacts["nvrtc", HOPPER], artifacts["nvrtc", AMPERE]] for name in ("b", "a", "c")}
+    trunnion.write_bundle(written, renamed)
+    bundle, opened = Bundle.open(written), []
+    monkeypatch.setattr(
+        opened_bundles, "opened_part", lambda file, part: opened.append(file) or parts.opened_part(file, part)
+    )
+    every = [(name, one, bundle.artifact(one)) for name in "abc" for one in bundle.index.programs[name]]
+    opened.clear()
+    assert list(bundle.artifacts()) == every
+    assert sorted(opened) == sorted(part_of(written, arch) for arch in (AMPERE, HOPPER))
+    opened.clear()
+    assert list(bundled_programs(bundle)) == ["a", "b", "c"]
+    assert len(opened) == 2
 
 
 # What is opened -----------------------------------------------------------------------------------------------------

@@ -271,6 +271,24 @@ class Bundle(Mapping[str, CompiledProgram]):
         (artifact,) = self._artifacts(variant.part, (variant,))
         return artifact
 
+    def artifacts(self) -> Iterator[tuple[str, Variant, Artifact]]:
+        """Yield each variant with its program's name and what `artifact` reads of it, in the index's order.
+
+        A part is opened once, and stays open until the last of it is yielded: to open it reads all of its directory.
+
+        Raises
+        ------
+        ArtifactError, CorruptArtifactError
+            As `on` does.
+        """
+        every = [(name, one) for name, variants in self.index.programs.items() for one in variants]
+        parts = {
+            place: self._artifacts(place, variants)
+            for place, variants in _by_part(one for _, one in every).items()
+        }
+        for name, variant in every:
+            yield name, variant, next(parts[variant.part])
+
     def _artifacts(self, place: str, variants: Iterable[Variant]) -> Iterator[Artifact]:
         """Yield what lies in a part, each verified; errors are those of `artifact`."""
         with self._opened(place) as data:
@@ -385,13 +403,10 @@ class Bundle(Mapping[str, CompiledProgram]):
         absent: AbstractSet[str] = frozenset(),
     ) -> None:
         """Verify the artifacts that something yields of a part's variants, without those of parts that are absent."""
-        of_part: dict[str, list[Variant]] = {}
-        for variant in self.index.variants:
-            if variant.part not in absent:
-                of_part.setdefault(variant.part, []).append(variant)
+        present = (one for one in self.index.variants if one.part not in absent)
         programs = {
             (place, variant.digest): program_of(artifact)
-            for place, variants in of_part.items()
+            for place, variants in _by_part(present).items()
             for variant, artifact in zip(variants, artifacts(place, variants), strict=True)
         }
         for name, several in self.index.programs.items():
@@ -538,6 +553,13 @@ def _read_index(file: Path, *, trusting: bool) -> bytes:
             shorten(file.name), "is a part of a bundle, or another archive; open its index"
         )
     return data
+
+
+def _by_part(variants: Iterable[Variant]) -> dict[str, list[Variant]]:
+    found: dict[str, list[Variant]] = {}
+    for variant in variants:
+        found.setdefault(variant.part, []).append(variant)
+    return found
 
 
 def _lacks(variant: Variant, kind: str, machine: Machine) -> tuple[str, ...]:

@@ -121,9 +121,7 @@ def provenance(bundle: Bundle, builder: Builder = _UNNAMED, built: Iterable[Arti
     files = bundle.files()
     known = {expect(one, Artifact, "built", "Artifacts").unkeyed().digest: one for one in built}
     builds = [
-        (name, variant, known.get(variant.digest) or bundle.artifact(variant))
-        for name, variants in bundle.index.programs.items()
-        for variant in variants
+        (name, variant, known.get(variant.digest, artifact)) for name, variant, artifact in bundle.artifacts()
     ]
     definition = {
         "buildType": _BUILD_TYPE,

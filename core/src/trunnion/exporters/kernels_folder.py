@@ -11,6 +11,8 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -211,8 +213,8 @@ def _groups(bundle: Bundle) -> dict[_Group, dict[str, list[_Built]]]:
         If a program has only a launcher in Python, or is missing from a variant.
     """
     groups: dict[_Group, dict[str, list[_Built]]] = {}
-    for program, variants in bundle.index.programs.items():
-        every = [_Built.of(program, one, bundle.artifact(one)) for one in variants]
+    for program, variants in groupby(bundle.artifacts(), itemgetter(0)):
+        every = [_Built.of(*variant) for variant in variants]
         compiled = [one for one in every if LAUNCHER in one.artifact.files]
         targets = {one.variant.target for one in compiled}
         for one in every:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from trunnion.artifacts.program_file import program_of, program_of_variants
@@ -41,8 +43,8 @@ def bundled_programs(bundle: Bundle) -> dict[str, KernelProgram]:
     if not bundle.index.programs:
         raise ArgumentValueError("bundle", "a bundle of no programs", "one that has a program to export")
     return {
-        name: program_of_variants(name, (program_of(bundle.artifact(one)) for one in variants))
-        for name, variants in bundle.index.programs.items()
+        name: program_of_variants(name, (program_of(artifact) for _, _, artifact in variants))
+        for name, variants in groupby(bundle.artifacts(), itemgetter(0))
     }
 
 

@@ -232,14 +232,13 @@ def _requirement(plugin: PluginInfo) -> str:
 def _platforms(bundle: Bundle) -> list[str]:
     """Return the platforms' tags (PEP 600): for each processor what every variant for it can be used on."""
     newest: dict[str, str] = {}
-    for program, variants in bundle.index.programs.items():
-        for variant in variants:
-            conditions = own_conditions(variant, bundle.artifact(variant))
-            machine = processor_of(program, conditions)
-            asked = [one.value for one in conditions if one.fact == "host.libc"]
-            asked += [_libc_with(one.value) for one in conditions if one.fact == "host.libstdcxx"]
-            versions = [_OLDEST, newest.get(machine, _OLDEST), *asked]
-            newest[machine] = max(versions, key=version_numbers)
+    for program, variant, artifact in bundle.artifacts():
+        conditions = own_conditions(variant, artifact)
+        machine = processor_of(program, conditions)
+        asked = [one.value for one in conditions if one.fact == "host.libc"]
+        asked += [_libc_with(one.value) for one in conditions if one.fact == "host.libstdcxx"]
+        versions = [_OLDEST, newest.get(machine, _OLDEST), *asked]
+        newest[machine] = max(versions, key=version_numbers)
     newest.pop("", None)
     tags = ["_".join(map(str, version_numbers(version)[:2])) for version in newest.values()]
     return sorted(f"manylinux_{tag}_{machine}" for tag, machine in zip(tags, newest, strict=True)) or ["any"]
