@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from trunnion.toolchain.assembly import may_read_files
@@ -28,6 +30,10 @@ from trunnion.toolchain.assembly import may_read_files
         'asm(".macro m x\\n.\\\\x\\\\()bin \\"y\\"\\n.endm\\nm inc");',
         'asm(".irp x, incbin\\n.\\\\x \\"y\\"\\n.endr");',
         'asm(".INCBIN x");',
+        "char c = u8'a'; asm(\".incbin x\"); char d = 'b';",
+        'asm volatile".incbin x";',
+        'int lone = \'; asm(".incbin x");',
+        'R"a(a text that does not end)"',  # of which nobody can tell
     ],
 )
 def test_a_spelling_is_seen(text: str) -> None:
@@ -51,3 +57,22 @@ def test_a_spelling_is_seen(text: str) -> None:
 )
 def test_what_reads_nothing(text: str) -> None:
     assert not may_read_files(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'R"(' * 40_000,
+        b'R"abcdefghijklmnop( )abcdefghijklmno' * 40_000,
+        b'"' + b'\\"' * 40_000,
+        b"'" + b"\\'" * 40_000 + b"\\",
+        b"a" * 40_000 + b'"',
+        b'"' + b"\\N{" * 40_000 + b'"',
+    ],
+    ids=["raw", "delimited", "plain", "character", "name", "named"],
+)
+def test_a_text_made_for_it_takes_no_quadratic_time(text: bytes) -> None:
+    """Each took half a minute and more, or an hour; a tenth of a second is much."""
+    before = time.process_time()
+    may_read_files(text)
+    assert time.process_time() - before < 3.0

@@ -10,18 +10,20 @@ import re
 
 __all__ = ["may_read_files"]
 
-# Before Python 3.11.5 a possessive quantifier of more than one character loses matches (python/cpython issue 106052):
-# those are atomic groups. Of a gap, which may be a whole text, each holds only so much at a time: it takes memory.
-_NAME = rb"[A-Za-z_$]\w*(?![\w\"'])"  # not the prefix of a literal
+# Whatever begins one of these ends it, at the end of its line if need be: of a text made for it, in which nothing ends,
+# each sign would be the beginning of another search for the end. Of a gap, which may be a whole text, each holds only
+# so much at a time, and none is searched for a shorter one: that takes memory.
+_PREFIX = rb"(?:u8|[uUL])?"
+_NAME = rb"(?!" + _PREFIX + rb"(?:R?\"|'))[A-Za-z_$]\w*"
 _NUMBER = rb"\d(?:'?[\w.])*"
-_GAP = rb"(?P<gap>(?>(?:[^\w\"'\n$]++|" + _NAME + rb"|" + _NUMBER + rb"|\n(?![ \t]*#)){1,1000}))"
-_PLAIN = rb"(?P<plain>(?:u8|[uUL])?\"[^\"\\\n]*+(?>(?:\\.[^\"\\\n]*+)*)\")"
-_RAW = rb"(?:u8|[uUL])?R\"(?P<end>[^()\\\s\"]{0,16})\((?P<raw>.*?)\)(?P=end)\""
-_CHARACTER = rb"(?P<character>'[^'\\\n]*+(?>(?:\\.[^'\\\n]*+)*)')"
+_GAP = rb"(?P<gap>(?>(?:[^\w\"'\n$]+|" + _NAME + rb"|" + _NUMBER + rb"|\n(?![ \t]*#)){1,1000}))"
+_PLAIN = rb"(?P<plain>" + _PREFIX + rb"\"[^\"\\\n]*(?>(?:\\.[^\"\\\n]*)*)(?:\"|\\?$))"
+_RAW = _PREFIX + rb"R\"(?P<end>[^()\\\s\"]{0,16})\("  # what it begins is as long as it likes
+_CHARACTER = rb"(?P<character>" + _PREFIX + rb"'[^'\\\n]*(?>(?:\\.[^'\\\n]*)*)(?:'|(?P<open>\\?$)))"
 _DIRECTIVE = rb"^[ \t]*#[^\n]*"  # what a macro stands for is read where it is used
 _TOKENS = re.compile(b"|".join((_DIRECTIVE, _GAP, _RAW, _PLAIN, _CHARACTER)), re.MULTILINE | re.DOTALL)
 _ESCAPES = re.compile(
-    rb"\\(?:x\{?([0-9A-Fa-f]+)\}?|[uU]\{?([0-9A-Fa-f]+)\}?|o\{([0-7]+)\}|([0-7]{1,3})|N\{([^}]*)\}|(.))",
+    rb"\\(?:x\{?([0-9A-Fa-f]+)\}?|[uU]\{?([0-9A-Fa-f]+)\}?|o\{([0-7]+)\}|([0-7]{1,3})|N\{([^}]{0,100})\}|(.))",
     re.DOTALL,
 )
 _SIGNS = {b"n": b"\n", b"t": b"\t", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
@@ -39,13 +41,20 @@ def may_read_files(text: bytes) -> bool:
         What the preprocessor leaves of a text.
     """
     joined: list[bytes] = []
-    for match in _TOKENS.finditer(text):
+    place = 0
+    while match := _TOKENS.search(text, place):
+        place = match.end()
         if match["plain"] is not None:
             joined.append(_resolved(match["plain"]))
-        elif match["raw"] is not None:
-            joined.append(match["raw"])
+        elif match["end"] is not None:
+            end = b')%s"' % match["end"]
+            close = text.find(end, place)
+            if close < 0:  # no compiler takes it
+                return True
+            joined.append(text[place:close])
+            place = close + len(end)
         elif match["character"] is not None or (match["gap"] or b"").strip():
-            if _READS.search(b"".join(joined)):
+            if match["open"] is not None or _READS.search(b"".join(joined)):
                 return True
             joined.clear()
     return _READS.search(b"".join(joined)) is not None
