@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from leak_reading.processes import children
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
 from trunnion.testing.interruption import interrupting
-from trunnion.toolchain.host_compilation import HostCompilation, compile_host
+from trunnion.toolchain.host_compilation import HostCompilation, compile_host, run_host
 from trunnion.toolchain.host_compiler import HostCompiler, host_compiler
 
 TEXT = "int one;\nint two;\nint three;\n"
@@ -173,6 +174,21 @@ def ended(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_what_a_compiler_leaves_behind_is_not_waited_for(fake, folder, status) -> None:
+    """The server of a compiler cache, say, may keep open what the compiler prints into."""
+    sleep, seconds = shutil.which("sleep"), 60
+    body = f"echo so far; {sleep} {seconds} & echo $! > part; echo made > unit.o; exit {status}"
+    before = time.monotonic()
+    if status:
+        assert "so far" in refusal(fake(body), wanted(seconds=seconds), folder).log
+    else:
+        made = run_host(fake(body), wanted(seconds=seconds), folder, "acme")
+        assert (made.data, made.log) == (b"made\n", "so far\n")
+    assert time.monotonic() - before < seconds / 2
+    os.kill(int((folder / "part").read_text()), signal.SIGKILL)
 
 
 def test_one_that_takes_too_long_ends_with_all_its_parts(fake, folder) -> None:

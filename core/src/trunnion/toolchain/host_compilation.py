@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["HostCompilation", "HostOutput", "compile_host", "run_host"]
 
 _SECONDS = 300.0
+_LOOK = 0.5
+"""How often it is looked whether a process has ended that has not closed its output, in seconds."""
+
 _PROBE_BYTES = 1 << 16
 _NO_FRONT_END = re.compile(
     r"^[^\s|]+: (?:fatal error: cannot execute|error trying to exec) .cc1plus", re.MULTILINE
@@ -142,7 +146,7 @@ def _run(
         process = _started(compiler, options, folder, plugin)
         try:
             with held.interruptible():
-                printed, _ = process.communicate(timeout=seconds)
+                printed = _printed(process, seconds)
             status: int | None = process.returncode
         except subprocess.TimeoutExpired as error:
             printed, status = error.stdout or b"", None
@@ -150,6 +154,27 @@ def _run(
         finally:
             _end(process, owner)
     return status, printed.decode("utf-8", "backslashreplace")
+
+
+def _printed(process: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """Return all that a process prints before it ends: what it has started may outlive it, and keep its output open.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        If it takes too long.
+    """
+    last = time.monotonic() + seconds
+    while True:
+        ended = process.poll() is not None
+        left = last - time.monotonic()
+        try:
+            return process.communicate(timeout=min(_LOOK, left))[0]
+        except subprocess.TimeoutExpired as error:
+            if ended:  # and what it had printed by then was read
+                return error.stdout or b""
+            if left <= _LOOK:
+                raise
 
 
 def _started(
