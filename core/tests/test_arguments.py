@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
+import numpy as np
 import pytest
 import torch
 
@@ -17,7 +20,17 @@ BEYOND = (2**31, 2**32, 2**63 - 1, 2**63, 2**70, -(2**31) - 1, -(2**70))
 
 @pytest.mark.parametrize(
     ("device", "ordinal"),
-    [(None, None), (0, 0), (7, 7), (-1, -1), ("cuda:3", 3), (torch.device("cuda:2"), 2)],
+    [
+        (None, None),
+        (0, 0),
+        (np.int64(1), 1),
+        (np.array(2), 2),
+        (IntEnum("Card", {"SECOND": 1}).SECOND, 1),
+        (7, 7),
+        (-1, -1),
+        ("cuda:3", 3),
+        (torch.device("cuda:2"), 2),
+    ],
 )
 def test_an_ordinal_or_what_names_a_device(device, ordinal):
     assert device_ordinal(device) == ordinal
@@ -39,12 +52,39 @@ def test_a_number_that_torch_does_not_read_is_refused(text: str) -> None:
         device_ordinal(f"cuda:{text}")
 
 
-@pytest.mark.parametrize("device", [True, 1.0, "cuda:", "cpu", "cpu:0", "cuda:-1", b"cuda:0", b"cuda"])
+@pytest.mark.parametrize(
+    "device",
+    [
+        True,
+        np.True_,
+        np.float64(1),
+        torch.tensor(1),
+        np.array([1, 2]),
+        1.0,
+        "cuda:",
+        "cpu",
+        "cpu:0",
+        "cuda:-1",
+        b"cuda:0",
+        b"cuda",
+    ],
+)
 def test_anything_else(device):
     with pytest.raises(
         ArgumentTypeError, match="expected None, an ordinal, or a device such as 'cuda' or 'cuda:0'"
     ):
         device_ordinal(device)
+
+
+def test_a_number_whose_own_method_raises_says_what():
+    class Card:
+        def __index__(self):
+            raise OSError
+
+    with pytest.raises(
+        ArgumentTypeError, match="'device': got Card, which raises OSError, expected an ordinal"
+    ):
+        device_ordinal(Card())
 
 
 class Stream:
@@ -107,6 +147,18 @@ def test_the_current_device_is_the_one_that_torch_tells(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
     assert device_ordinal("cuda") == 3
     assert device_ordinal(torch.device("cuda")) == 3
+
+
+@pytest.mark.usefixtures("simulator")
+def test_a_number_of_another_class_is_an_ordinal(program):
+    """A loop over a range of NumPy's gives such."""
+    for way in (program, program.entry, program.bind):
+        way(1, device=np.int64(0))
+        with pytest.raises(ArgumentValueError, match="got 99, expected an integer, 0 to "):
+            way(1, device=np.int64(99))
+        with pytest.raises(ArgumentTypeError, match="'device': got bool"):
+            way(1, device=np.True_)
+    program.preload(np.int64(0))
 
 
 @pytest.mark.usefixtures("simulator")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trunnion.current_device import current_device
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
 from trunnion.messages import describe, spelled, type_name
-from trunnion.plain import ForeignError, asked, is_a, is_exactly, path_text, sequence, text
+from trunnion.plain import ForeignError, asked, index_of, is_a, is_exactly, path_text, sequence, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,8 +179,8 @@ def expect_ordinal(device: Any, kind: str = "cuda", words: str = "an ordinal") -
     Parameters
     ----------
     device
-        An ordinal, or an object or text that names a device: ``"cuda:1"``; ``"cuda"``, the thread's current one, as
-        torch understands it; ``"cpu"``, of which there is one.
+        An ordinal, a number of NumPy's too, or an object or text that names a device: ``"cuda:1"``; ``"cuda"``, the
+        thread's current one, as torch understands it; ``"cpu"``, of which there is one.
     kind
         The kind of device that it must be.
     words
@@ -193,11 +193,12 @@ def expect_ordinal(device: Any, kind: str = "cuda", words: str = "an ordinal") -
     ArgumentValueError
         If it is an integer that is no ordinal of the driver's, a ``CUdevice``: beyond 32 signed bits.
     """
-    if type(device) is int:
-        if -_MOST_ORDINAL - 1 <= device <= _MOST_ORDINAL:
-            return device
-        raise ArgumentValueError("device", describe(device), f"an integer, 0 to {_MOST_ORDINAL}")
-    text = spelled(device, "torch.device")
+    text = None if type(device) is int else spelled(device, "torch.device")
+    number = _index(device) if text is None else None
+    if number is not None:
+        if -_MOST_ORDINAL - 1 <= number <= _MOST_ORDINAL:
+            return number
+        raise ArgumentValueError("device", describe(number), f"an integer, 0 to {_MOST_ORDINAL}")
     named, _, index = (text or "").partition(":")
     if text == kind:
         return 0 if kind == "cpu" else current_device()
@@ -206,3 +207,13 @@ def expect_ordinal(device: Any, kind: str = "cuda", words: str = "an ordinal") -
         got = describe(device) if text is None else shorten(text)
         raise ArgumentTypeError("device", got, f"{words}, or a device such as {example}")
     return int(index)
+
+
+def _index(device: Any) -> int | None:
+    if type(device) is int:  # as nearly all are
+        return device
+    try:
+        return asked(lambda: index_of(device))
+    except ForeignError as error:
+        got = f"{type_name(device)}, which raises {type_name(error.__cause__)}"
+        raise ArgumentTypeError("device", got, "an ordinal") from error.__cause__

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from operator import index
 from os import fspath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeIs
 
-__all__ = ["ForeignError", "asked", "is_a", "is_exactly", "pairs", "path_text", "sequence", "text"]
+__all__ = [
+    "ForeignError",
+    "asked",
+    "index_of",
+    "is_a",
+    "is_exactly",
+    "pairs",
+    "path_text",
+    "sequence",
+    "text",
+]
 
 _T = TypeVar("_T")
 
@@ -67,6 +78,20 @@ def is_a(value: object, kind: type[_T] | tuple[type[_T], ...]) -> TypeIs[_T]:
 def is_exactly(value: object, *kinds: type) -> bool:
     """Whether a value is of one of some classes, and of no subclass; a metaclass may say of equality what it likes."""
     return any(type(value) is kind for kind in kinds)
+
+
+def index_of(value: object) -> int | None:
+    """Return a number with ``__index__`` as a plain int; None if it is none, and a bool and a tensor are none.
+
+    It runs the number's own code, and that may raise anything; `asked` lets nothing of it out.
+    """
+    # A tensor has __index__ too, which would wait for the device behind the caller's back.
+    if isinstance(value, bool) or hasattr(value, "data_ptr") or not hasattr(value, "__index__"):
+        return None
+    try:
+        return index(value)
+    except TypeError:  # an array of numbers has __index__, and refuses when it is called
+        return None
 
 
 def text(value: object) -> str | None:

@@ -58,11 +58,13 @@ out = torch.empty(5)
 assert kernel.axpy(2.0, x, y, out=out) is out
 assert kernel.axpy(2.0, x, y, out=[out]) is out
 assert kernel.axpy(2.0, x, y).tolist() == out.tolist() == (2 * x + y).tolist()
+zero = type("Zero", (), {"__index__": lambda self: 0})()  # as a number of NumPy's has it
+assert kernel.axpy(2.0, x, y, device=zero).tolist() == out.tolist()
 rows, peaks = kernel.softmax(torch.zeros(2, 4), 0)
 assert rows.tolist() == [[0.25] * 4] * 2 and peaks.sum() == 2, peaks
 for wrong in (lambda: kernel.axpy(2.0, x, y[:3]), lambda: kernel.axpy(2.0, x, y, out=[out, out]),
               lambda: kernel.axpy(2.0, x, torch._neg_view(y)), lambda: kernel.axpy(2.0, "x", y),
-              lambda: kernel.axpy(2.0, x, y, device="cpu")):
+              lambda: kernel.axpy(2.0, x, y, device="cpu"), lambda: kernel.axpy(2.0, x, y, device=False)):
     try:
         wrong()
     except (TypeError, ValueError) as error:
@@ -168,7 +170,8 @@ def test_on_the_cpu_it_runs_without_trunnion(tmp_path: Path, artifacts: dict[str
     assert "got extent 3 along dimension 0, expected 5 (n)" in done.stdout
     assert "got 2 tensors, expected 1" in done.stdout
     assert "negation is lazy" in done.stdout
-    assert "expected an ordinal or a torch.device" in done.stdout
+    for got in ("str", "bool"):
+        assert f"got {got}, expected an ordinal or a torch.device" in done.stdout
 
 
 def test_a_call_from_within_its_own_loading_is_refused(

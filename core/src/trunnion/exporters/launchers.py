@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import operator
 import os
 import platform
 import re
@@ -226,9 +227,12 @@ def _ordinal(device: Any) -> int | None:
     TypeError
         If it is neither an ordinal nor an object that has one.
     """
-    found = device if device is None or isinstance(device, int) else getattr(device, "index", device)
-    if found is None or isinstance(found, int):
-        return found
+    found = getattr(device, "index", device)
+    if found is None:
+        return None
+    if not isinstance(found, bool) and not hasattr(found, "data_ptr"):
+        with contextlib.suppress(TypeError):
+            return operator.index(found)
     raise TypeError(f"argument 'device': got {type(device).__name__}, expected an ordinal or a torch.device")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-import operator
 import struct
 import sys
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -15,7 +14,7 @@ from trunnion.messages import describe, type_name
 from trunnion.model.dtypes import Kind
 from trunnion.model.plan import refusals
 from trunnion.model.scalars import FLOAT_FORMATS, overflow_limit
-from trunnion.plain import ForeignError, asked
+from trunnion.plain import ForeignError, asked, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,13 +87,9 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     ArgumentValueError
         If it is out of range.
     """
-    # A tensor has __index__ too, which would wait for the device behind the caller's back.
-    if isinstance(value, bool) or hasattr(value, "data_ptr") or not hasattr(value, "__index__"):
+    result = index_of(value)
+    if result is None:
         raise _type_error(name, value, _NO_INTEGER, low, high)
-    try:
-        result = operator.index(value)
-    except TypeError as error:  # an array of numbers has __index__, and refuses when it is called
-        raise _type_error(name, value, _NO_INTEGER, low, high) from error
     if not low <= result <= high:
         raise refusals.INTEGER_RANGE(name, describe(result), low, high)
     return result
