@@ -488,6 +488,16 @@ def test_a_backend_that_nothing_needs_is_refused(words: list[str], capfd: pytest
     assert "--compile" in capfd.readouterr().err
 
 
+def test_trust_that_nothing_needs_is_refused(artifact: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["--host-source"]):
+        assert run(["inspect", "vector_add", "--trust", *words]) == 1
+        assert "got no --compile" in capfd.readouterr().err
+    assert run(["inspect", str(artifact), "--trust"]) == 1
+    assert "is built already: give no --compile, --backend, --target or --trust" in " ".join(
+        capfd.readouterr().err.split()
+    )
+
+
 def test_what_does_not_fit_is_shown_beside_the_kernels_parameters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,7 +66,8 @@ def inspect(  # noqa: PLR0913 - a command's options are its parameters
 ) -> Report:
     """Show what something is made of. Nothing of it is run, and nothing compiled unless asked for."""
     if what.endswith(BUNDLE_SUFFIX) and not Path(what).is_dir():
-        return _bundle(what, built=build or host_source or device_source or bool(target) or backend != "auto")
+        options = (build, host_source, device_source, target, trust, backend != "auto")
+        return _bundle(what, built=any(options))
     subject = find_subject(what)
     if (backend != "auto" or target) and not (build or host_source) and subject.artifact is None:
         raise ArgumentValueError(
@@ -74,8 +75,10 @@ def inspect(  # noqa: PLR0913 - a command's options are its parameters
             "neither --compile nor --host-source",
             "one of them: nothing else needs a backend",
         )
+    if trust and not build and subject.program is not None and subject.artifact is None:
+        raise ArgumentValueError("--trust", "no --compile", "it too: nothing else runs device code")
     trusted = trust or subject.example is not None
-    artifact = _artifact(subject, backend, target, trust=trusted if build else None)
+    artifact = _artifact(subject, backend, target, trust=trusted if build or trust else None)
     document: dict[str, Any] = dict.fromkeys(_KEYS)
     document |= {"kind": subject.kind, "name": subject.name}
     if subject.program is not None:
@@ -128,7 +131,8 @@ def _artifact(subject: Subject, backend: str, target: str, *, trust: bool | None
     if subject.program is None or subject.artifact is not None:
         if trust is not None or backend != "auto" or target:
             raise ProgramError(
-                f"{subject.kind} {shorten(subject.name)} is built already: give no --compile, --backend or --target"
+                f"{subject.kind} {shorten(subject.name)} is built already: give no --compile, --backend, --target or "
+                "--trust"
             )
         return subject.artifact
     if trust is None:
