@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trunnion.contract.compiler import DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
-from trunnion.errors import ProgramError
+from trunnion.errors import ArgumentTypeError, ProgramError
 
 
 def image(*names: str) -> DeviceImage:
@@ -27,3 +29,12 @@ def test_the_toolchain_is_sorted_and_cannot_change() -> None:
     assert list(toolchain) == ["a", "z"]
     with pytest.raises(TypeError):
         toolchain["b"] = "3"
+
+
+@pytest.mark.parametrize("toolchain", [None, "acme 1", [("acme", "1")], {"acme": "1", 2: "3"}])
+def test_a_toolchain_that_is_none_is_refused(toolchain: object) -> None:
+    """A plugin's author reads it, who is told of it where the image is made."""
+    with pytest.raises(
+        ArgumentTypeError, match=r"argument 'toolchain': got .*, expected a mapping of text to text"
+    ):
+        replace(image(), toolchain=toolchain)

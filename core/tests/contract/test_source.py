@@ -7,7 +7,7 @@ import pytest
 
 from trunnion.contract.source import GeneratedSource, SourceWrapper
 from trunnion.contract.spec import BackendSpec, Capability
-from trunnion.errors import UnsupportedFeatureError
+from trunnion.errors import ArgumentTypeError, UnsupportedFeatureError
 from trunnion.examples import load
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ def wrapper(*capabilities: Capability) -> Wrapper:
         load_adapter=absent,
     )
     return Wrapper(spec)
+
+
+@pytest.mark.parametrize("name", ["language", "filename", "text", "emitter"])
+def test_a_source_whose_text_is_none_is_refused(name: str) -> None:
+    source = wrapper().emit(load("vector_add").program.plan())
+    with pytest.raises(ArgumentTypeError, match=f"argument '{name}': got NoneType, expected text"):
+        replace(source, **{name: None})
 
 
 def test_what_is_declared_is_let_through() -> None:

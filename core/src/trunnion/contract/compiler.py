@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ArgumentTypeError, ProgramError, shorten
+from trunnion.messages import type_name
 from trunnion.model.image_table import ImageKernel, ImageParameter, ImageVariable
+from trunnion.plain import ForeignError, asked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +31,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceImage:
-    """Compiled device code."""
+    """Compiled device code.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the toolchain is no mapping of text.
+    """
 
     kind: str
     """``"cubin"``, ``"ptx"``, ``"host-object"``, …"""
@@ -56,7 +64,12 @@ class DeviceImage:
     """Name and version of everything that made the image."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "toolchain", MappingProxyType(dict(sorted(self.toolchain.items()))))
+        try:
+            known = asked(lambda: dict(sorted(self.toolchain.items())))
+        except ForeignError as error:
+            got = type_name(self.toolchain)
+            raise ArgumentTypeError("toolchain", got, "a mapping of text to text") from error.__cause__
+        object.__setattr__(self, "toolchain", MappingProxyType(known))
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trunnion.arguments import expect_text
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.messages import shorten
 from trunnion.model.plan.requirements import requirements
@@ -21,7 +22,13 @@ __all__ = ["GeneratedSource", "SourceWrapper"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedSource:
-    """A launcher's text."""
+    """A launcher's text.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If something that is text here is none.
+    """
 
     language: str
     """``"python"``, ``"c++"`` or ``"json"``: by it, law ``S3`` finds the text's string literals."""
@@ -37,6 +44,10 @@ class GeneratedSource:
 
     emitter: str
     """Name and version of what wrote it, the wrapper's `version`: part of an artifact's key."""
+
+    def __post_init__(self) -> None:
+        for name in ("language", "filename", "text", "emitter"):
+            object.__setattr__(self, name, expect_text(getattr(self, name), name, "text"))
 
 
 class SourceWrapper(ABC):
