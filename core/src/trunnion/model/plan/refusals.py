@@ -303,7 +303,7 @@ UNEQUAL = _value(
     expected=_INT, author=_AUTHOR
 )
 VALUE = _value("value", "{got}", "{expected}{author}", got=_NUMBER, expected=_INT, author=_AUTHOR)
-CONDITION = _value("condition", "arguments that fail the program's check", "{message}", "", message=_TEXT)
+CONDITION = _value("condition", "a call that fails the program's check", "{message}", "", message=_TEXT)
 
 # Expressions ---------------------------------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ bool raise_value(const Name& argument, const Number& got, int64_t expected, cons
   return refuse({"value", "ValueError", Form::kArgument, {"{0}", "{1}", "{2}{3}"}}, {Field::raw(argument), Field::number(got), Field::number(expected), Field::author(author)}, argument.place);
 }
 bool raise_condition(const Words& message) {
-  return refuse({"condition", "ValueError", Form::kArgument, {"", "arguments that fail the program's check", "{0}"}}, {Field::raw(message)});
+  return refuse({"condition", "ValueError", Form::kArgument, {"", "a call that fails the program's check", "{0}"}}, {Field::raw(message)});
 }
 bool raise_unfit(const Words& value, const Words& text) {
   return refuse({"unfit", "ValueError", Form::kMessage, {"the value {0} of {1} does not fit 64 signed bits"}}, {Field::raw(value), Field::raw(text)});
