@@ -12,7 +12,7 @@ import pytest
 
 from trunnion.errors import CompileError, DeviceRequirementError, UntrustedArtifactError
 from trunnion.sim.driver import HANDLERS
-from trunnion.sim.shim import build_shim
+from trunnion.sim.shim import build_shim, compiler_command, compiler_problem
 from trunnion.sim.status import Status
 from trunnion.storage.workshop import Workshop
 
@@ -174,6 +174,21 @@ def test_a_missing_and_a_failing_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", str(no_program))
     with pytest.raises(DeviceRequirementError, match="can be run"):
         build_shim(tmp_path)
+
+
+@pytest.mark.parametrize("executable", ["", None])
+def test_without_an_interpreter_no_compiler_is_blamed(tmp_path, monkeypatch, executable):
+    """A program that embeds Python may have none to name."""
+    monkeypatch.setattr(sys, "executable", executable)
+    with pytest.raises(DeviceRequirementError, match=r"got a sys\.executable that names none; set it to"):
+        build_shim(tmp_path)
+    assert "sys.executable" in compiler_problem(compiler_command())
+
+
+def test_without_a_path_the_compiler_finds_its_parts_where_it_was_found(tmp_path, monkeypatch):
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.delenv("PATH")
+    assert build_shim(tmp_path).is_file()
 
 
 def test_a_compiler_that_builds_nothing_leaves_nothing(tmp_path, monkeypatch):

@@ -22,11 +22,11 @@ from trunnion.storage.turns import DeadlockError
 from trunnion.storage.user_caches import user_caches
 from trunnion.toolchain.build_cache import kept_file
 from trunnion.toolchain.host_compilation import HostCompilation
-from trunnion.toolchain.host_compiler import HostCompiler, counted_environment
+from trunnion.toolchain.host_compiler import HostCompiler, compiler_environment, counted_environment
 from trunnion.toolchain.host_reading import read_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 __all__ = ["Entry", "Shim", "cache_folder", "compiler_command", "compiler_problem", "load_shim"]
 
@@ -344,13 +344,19 @@ def _compile(command: tuple[str, ...], source: bytes, folder: Path, seconds: flo
     text = folder / _SOURCE
     text.write_bytes(source)
     options = (*_FLAGS, str(text), "-o", str(folder / _SONAME))
-    done = _run((*command, *options), seconds)
+    done = _run((*command, *options), seconds, compiler_environment(folder))
     if done.returncode != 0:
         raise _refused(command, source, done.stdout + done.stderr, options)
 
 
 def _check_library(command: tuple[str, ...], source: bytes, library: Path) -> None:
     """Refuse what a process cannot load: it is tried in one of its own, because nothing unloads a driver."""
+    if not sys.executable:
+        raise DeviceRequirementError(
+            "a Python interpreter that tries the simulated driver",
+            "a sys.executable that names none",
+            "set it to the path of one",
+        )
     done = _run((sys.executable, "-I", "-c", _TRY, str(library)))
     if done.returncode != 0:
         refuse_noexec(library.parent, "set XDG_CACHE_HOME to a folder of yours from which code can be loaded")
@@ -358,7 +364,9 @@ def _check_library(command: tuple[str, ...], source: bytes, library: Path) -> No
         raise _refused(command, source, said, _FLAGS)
 
 
-def _run(words: tuple[str, ...], seconds: float | None = None) -> subprocess.CompletedProcess[str]:
+def _run(
+    words: tuple[str, ...], seconds: float | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             words,
@@ -368,6 +376,7 @@ def _run(words: tuple[str, ...], seconds: float | None = None) -> subprocess.Com
             errors="replace",
             check=False,
             timeout=seconds,
+            env=environment,
         )
     except OSError as error:
         raise DeviceRequirementError(
