@@ -9,7 +9,7 @@ from __future__ import annotations
 import copyreg
 from typing import TYPE_CHECKING, ClassVar
 
-from trunnion.messages import listed, numbered, shorten, suggestion, visible
+from trunnion.messages import describe, listed, numbered, shorten, spelled, suggestion, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -179,9 +179,10 @@ class UnknownProgramError(ArgumentValueError, KeyError):
     """
 
     def __init__(self, name: str, programs: Iterable[str]) -> None:
-        self.name, self.programs = name, tuple(programs)
+        wanted = spelled(name)  # anything at all may be asked for
+        self.name, self.programs = describe(name) if wanted is None else wanted, tuple(programs)
         known = listed(self.programs) or "none"
-        expected = f"a program of the bundle ({known}){suggestion(name, self.programs)}"
+        expected = f"a program of the bundle ({known}){suggestion(self.name, self.programs)}"
         super().__init__("program", shorten(name), expected)
 
 

@@ -318,6 +318,29 @@ def test_an_index_of_before_there_were_conditions_of_level_and_driver_opens(tmp_
     assert [bundle[name].artifact.manifest.target for name in ("add", "axpy")] == ["cuda:compute_80", "cpu"]
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"), [(None, "NoneType"), (3, "3"), ("", "''"), ("a\nb", r"'a\nb'"), (b"add", "bytes")]
+)
+def test_what_is_no_program_s_name_is_shown_as_what_it_is(written, name, shown):
+    with pytest.raises(UnknownProgramError) as caught:
+        Bundle.open(written)[name]
+    assert f"argument 'program': got {shown}, expected a program" in str(caught.value)
+
+
+def test_none_is_not_the_program_whose_name_is_empty(tmp_path, artifacts):
+    trunnion.write_bundle(tmp_path / "x.trn", {"": artifacts["nvrtc", HOPPER]})
+    with pytest.raises(UnknownProgramError):
+        Bundle.open(tmp_path / "x.trn").fits(None)
+
+
+def test_an_index_s_file_is_named_in_one_line(tmp_path):
+    file = tmp_path / "a\nb.trn"
+    file.write_bytes(b"{}")
+    for ask in (Bundle.open, opened_bundles.verified):
+        with pytest.raises(CorruptArtifactError, match=r"'a\\nb\.trn': got schema"):
+            ask(file)
+
+
 def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):
     with pytest.raises(UnknownProgramError, match="did you mean 'add'"):
         Bundle.open(written)["ad"]

@@ -27,7 +27,7 @@ from trunnion.errors import (
     UnknownProgramError,
     shorten,
 )
-from trunnion.messages import describe, listed, quoted, spelled
+from trunnion.messages import listed, quoted, spelled
 from trunnion.model.plan.refusals import AFTER_FORK, NO_DRIVER
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry, usual_distribution
@@ -177,7 +177,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         vouching = Vouching.of(digest, trusted_keys)
         file, data = _index_bytes(file_path(path), trusting=vouching.vouches)
         vouching.check(file, BUNDLE, hashlib.sha256(data).hexdigest())
-        return cls(file, Index.from_json(data, file.name), registry=plugins, runtime=runtime)
+        return cls(file, Index.from_json(data, shorten(file.name)), registry=plugins, runtime=runtime)
 
     # Programs --------------------------------------------------------------------------------------------------
 
@@ -423,9 +423,10 @@ class Bundle(Mapping[str, CompiledProgram]):
 
     def _fits(self, name: str, asked: tuple[str, Machine]) -> tuple[str, tuple[Fit, ...]]:
         """Return the kind of device that counts, empty for any, and how each variant of a program fits."""
-        variants = self.index.programs.get(text(name) or "")
+        wanted = text(name)
+        variants = None if wanted is None else self.index.programs.get(wanted)
         if variants is None:
-            raise UnknownProgramError(text(name) or describe(name), self.index.programs)
+            raise UnknownProgramError(name, self.index.programs)
         kind, machine = asked
         # Whoever has a GPU calls with its tensors: no program for the CPU, which refuses them, stands in for CUDA's.
         if not kind and any(one.kind == _CUDA for one in variants):
@@ -520,7 +521,7 @@ def verified(path: str | PathLike[str], *, partly: bool = False) -> Verified:
     if os.path.isdir(given):  # noqa: PTH112 - False for a name that is too long, where Path.is_dir raises
         return Verified(ARTIFACT, Artifact.open(given).digest)
     file, data = _index_bytes(given, trusting=True)
-    bundle = Bundle(file, Index.from_json(data, file.name), registry=default_registry())
+    bundle = Bundle(file, Index.from_json(data, shorten(file.name)), registry=default_registry())
     if partly:
         return Verified(BUNDLE, bundle.digest, bundle.verify_present())
     bundle.verify()
