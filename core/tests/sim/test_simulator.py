@@ -301,3 +301,11 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 def test_a_forked_child_is_not_told_that_memory_ran_out():
     done = fresh(FORKED_TENSORS)
     assert (done.stdout.strip(), done.stderr) == ("2", "")
+
+
+@pytest.mark.parametrize("stream", [0, 1, 2, 12345, -1, 2**70, None, "x", True])
+def test_a_stream_that_cannot_be_replaced_is_refused(simulator, stream):
+    with pytest.raises(ArgumentError, match="argument 'stream': got "):
+        simulator.replace_stream(stream)
+    live = simulator.new_stream()
+    simulator.replace_stream(live)

@@ -6,8 +6,8 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from trunnion.arguments import expect_text
-from trunnion.errors import ArgumentTypeError, LifecycleError
-from trunnion.messages import describe, first_line, type_name
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError
+from trunnion.messages import describe, first_line, shorten, type_name
 from trunnion.sim.controls import Controls
 from trunnion.sim.devices import check_integer
 from trunnion.sim.driver import Driver
@@ -239,8 +239,20 @@ class SimulatedDriver(Controls):
             The handle.
         device
             The ordinal of the device of the new one.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If the handle or the device is no integer.
+        ArgumentValueError
+            If there is no such device, or no such stream; nobody destroys a default stream (0, 1, 2).
         """
-        self._state.replace_stream(stream, self.device(device))
+        handle, place = check_integer("stream", stream, 0), self.device(device)
+        try:
+            self._state.replace_stream(handle, place)
+        except Refusal as refusal:
+            expected = "the handle of a stream that was made and not destroyed: new_stream() returns one"
+            raise ArgumentValueError("stream", shorten(hex(handle)), expected) from refusal
 
     @contextmanager
     def stream(self, handle: int, device: int = 0) -> Iterator[None]:
