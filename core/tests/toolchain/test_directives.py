@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from trunnion.toolchain.directives import may_paste, mentions, quoted_names
+from trunnion.toolchain.directives import may_lead_out, may_paste, may_quote, mentions, quoted_names
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,37 @@ def test_a_resource_is_a_mention() -> None:
 def test_what_macros_spell_out() -> None:
     found = quoted_names(b'#define A "/x/a.h"\n# define B(x) <b.h>\n#define C 1\n')
     assert [mention.name for mention in found] == ["/x/a.h", "b.h"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#define A(x, y) pick("b.h", x, "a.h")',
+        '#include PICK("b.h", "a.h")',
+        '#define Q \'"\' "a.h"',
+        '#import M("a.h")',
+    ],
+)
+def test_each_name_that_a_macro_has_or_is_given_is_seen(text: str) -> None:
+    assert "a.h" in {mention.name for mention in quoted_names(text.encode())}
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes", "leads_out"),
+    [
+        ("#define S(x) #x", True, False),
+        ("#define S(x) %:x", True, False),
+        ("#define CAT(a, b) a##b\n#define F(...) f(__VA_ARGS__, 1 / 2) // see above", False, False),
+        ('#define A "../a.h"\n#include "/x/b.h"\n#include <../c.h>', False, False),
+        ("#define P ../a.h", False, True),
+        ("#define UP ..", False, True),
+        ("#define P <../NAME>", False, True),
+        ("#include S(/x/a.h)", False, True),
+        ("#include S(\\\n../a.h)", False, True),
+    ],
+)
+def test_what_macros_could_make_of_names_in_no_quotes(text: str, quotes: bool, leads_out: bool) -> None:
+    assert (may_quote(text.encode()), may_lead_out(text.encode())) == (quotes, leads_out)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +187,8 @@ def test_a_text_made_for_it_takes_no_quadratic_time(word: str) -> None:
         start = time.thread_time()
         mentions(text)
         quoted_names(text)
+        may_quote(text)
+        may_lead_out(text)
         return time.thread_time() - start
 
     few = min(seconds(500) for _ in range(3))

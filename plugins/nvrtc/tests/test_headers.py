@@ -190,6 +190,67 @@ def test_a_name_that_a_macro_makes_up_may_be_any_file(
     assert not headers.reachable_headers(code("#include H"), *places).complete
 
 
+ELSEWHERE = [
+    pytest.param('#define A "b.h"\n#include A', {"in/b.h": '#define C "OUT/late.h"\n#include C'}, id="chain"),
+    pytest.param(
+        '#define A "b.h"\n#include A\n#include C', {"in/b.h": '#define C "OUT/late.h"'}, id="later-macro"
+    ),
+    pytest.param(
+        "#define S(x) #x\n#include S(b.h)\n#include C", {"in/b.h": '#define C "OUT/late.h"'}, id="in-a-folder"
+    ),
+    pytest.param('#define C "late.h"\n#include "OUT/x.h"', {"out/x.h": "#include C"}, id="beside"),
+    pytest.param(
+        '#include "OUT/x.h"', {"out/x.h": "#define S(x) #x\n#include S(late.h)"}, id="quoted-beside"
+    ),
+    pytest.param('#define ID(x) x\n#include ID("OUT/late.h")', {}, id="given"),
+    pytest.param("#define S(x) #x\n#define T(x) S(x)\n#include T(OUT/late.h)", {}, id="quoted"),
+    pytest.param("#define S(x) #x\n#define T(x) S(x)\n#include T(../out/late.h)", {}, id="upwards"),
+    pytest.param(
+        '#include "m.h"\n#include <a.h>', {"in/a.h": "", "m.h": '#define N "late.h"\n#include N'}, id="held"
+    ),
+    pytest.param(
+        '#define N <late.h>\n#include "m.h"\n#include <a.h>',
+        {"in/a.h": "", "m.h": '#include "near.h"', "out/near.h": "#include N", "in/late.h": ""},
+        id="near-a-held-one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "texts"), ELSEWHERE)
+def test_whatever_a_macro_names_is_followed_or_nobody_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, texts: dict[str, str]
+) -> None:
+    """An image of an older header would be given out again, else; the working directory is ``out``."""
+    for folder in ("in", "out"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    (tmp_path / "out" / "late.h").write_text("")
+    texts = {name: text.replace("OUT", str(tmp_path / "out")) for name, text in texts.items()}
+    held = {"m": texts.pop("m.h")} if "m.h" in texts else {}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    written = code(source.replace("OUT", str(tmp_path / "out")), **held)
+    found = headers.reachable_headers(written, [str(tmp_path / "in")])
+    assert not found.complete or "late.h" in {Path(path).name for path in found.files}
+
+
+def test_a_macro_of_a_file_that_changed_just_now_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stamp may be the same."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "x.h").write_text("")
+    file = tmp_path / "in" / "a.h"
+    file.write_text("")
+    first = stamp(str(file))
+    monkeypatch.setattr(headers, "_settled", lambda _version: False)
+    monkeypatch.setattr(headers, "stamp", lambda path: first if path == str(file) else stamp(path))
+    for name, length in (("y", 0), ("x", 1)):
+        file.write_text(f'#define N "{tmp_path}/{name}.h"\n#include N\n')
+        found = headers.reachable_headers(code("#include <a.h>"), [str(tmp_path / "in")])
+        assert len([path for path in found.files if path.endswith("x.h")]) == length
+
+
 def test_the_next_header_of_a_name(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Mention", "may_paste", "mentions", "quoted_names"]
+__all__ = ["Mention", "may_lead_out", "may_paste", "may_quote", "mentions", "quoted_names"]
 
 _MOST_NAME = 4096  # bytes: no system opens a path that is longer
 _MOST_LINE = 4096
@@ -33,7 +33,12 @@ _IF_IT_IS_KNOWN = re.compile(rb"(?:def|defined)[ \t(]*__has_$")
 _REMARK = re.compile(rb"[ \t]*(?:#|%:)[ \t]*(?:else|endif)\b(?!.*\*/)")  # behind which nothing counts
 _BLANK = re.compile(rb"[ \t\v\f\r]*")
 _MACRO = re.compile(rb"[A-Za-z_$\\(\x80-\xff]")  # what a name begins with; comments go on in other ways
-_DEFINED = re.compile(rb"define[ \t]+\w+(?:[^\n]*?(?:" + _NAME + rb")|[^\n]*)")
+# Where a macro is defined, or stands in an include's line: each name there, whatever signs of quotes stand before it.
+_MADE = re.compile(rb"(?:define|include(?:_next)?|import|embed)(?![A-Za-z0-9_])(?![ \t]*[\"<])[^\n]*")
+_ANY_NAME = re.compile(rb"(?=" + _NAME + rb")")
+_QUOTES = re.compile(rb"[^#](?:#|%:)(?![#:])[ \t]*[A-Za-z_]")
+_QUOTED = re.compile(rb'"[^"\n]*"')
+_OUT = re.compile(rb"(?<!\.)\.\.(?!\.)|(?:^|[\s(,<])/[A-Za-z_.]")
 # What a word that asks could be pasted of by ``##``: at least one of these pieces is in the text, or in another one.
 _WORDS = (b"__has_include_next", b"__has_embed")
 _PIECE = re.compile(rb"__ha\w*|\w{0,5}_(?:include|embed)\w*")
@@ -110,8 +115,21 @@ def may_paste(text: bytes) -> bool:
 
 
 def quoted_names(text: bytes) -> list[Mention]:
-    """Return the headers that the macros of a text could stand for."""
-    return _named(_DEFINED, _spliced(text))
+    """Return the headers that the macros of a text could stand for, or be given to."""
+    return [name for made in _MADE.findall(_spliced(text)) for name in _named(_ANY_NAME, made)]
+
+
+def may_quote(text: bytes) -> bool:
+    """Return whether a macro could put something into quotes (``#``): it may be a name that stands in none."""
+    return any(map(_QUOTES.search, _MADE.findall(_spliced(text))))
+
+
+def may_lead_out(text: bytes) -> bool:
+    """Return whether a macro could make up the name of a header, of what is in no quotes, that leads out of a folder.
+
+    Then nobody can tell where the header lies: ``#define NAME(x) #x`` makes one of ``NAME(../a.h)``.
+    """
+    return any(_OUT.search(_QUOTED.sub(b"", made)) for made in _MADE.findall(_spliced(text)))
 
 
 def _spliced(text: bytes) -> bytes:

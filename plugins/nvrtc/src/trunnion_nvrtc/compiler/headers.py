@@ -10,14 +10,14 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunnion.storage.stamps import Stamp, stamp
-from trunnion.toolchain.directives import may_paste, mentions, quoted_names
+from trunnion.toolchain.directives import may_lead_out, may_paste, may_quote, mentions, quoted_names
 from trunnion_nvrtc.installation import spare_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from trunnion.model.code import DeviceCode
     from trunnion.toolchain.directives import Mention
@@ -33,6 +33,7 @@ __all__ = [
     "toolkit_directories",
 ]
 
+_T = TypeVar("_T")
 _LIBRARIES = ("cudart", "cccl")
 _LIBRARY_FOLDER = "cccl"
 _MOST_FILES = 2000
@@ -186,6 +187,10 @@ class _Search:
         self._seen: set[tuple[str, str, bool]] = set()
         self._beside_held: list[tuple[str, str]] = []
         self._made_up = False
+        self._beside: set[str] = set()
+        """The folders of what includes a header that a macro names, in which that may lie too."""
+        self._made_up_held: set[str] = set()
+        """The same of headers in memory."""
 
     def run(self, first: Sequence[str]) -> ReachableHeaders:
         self._follow([(name, "", False) for name in first])
@@ -194,18 +199,14 @@ class _Search:
                 self._made_up = self._made_up or not mention.name
                 if mention.name:
                     self._follow([(mention.name, "", mention.every)])
-        on_disk = bool(self.files)
-        complete = not self._may_paste()
-        if self._made_up:
-            # It could be any header in memory, too.
-            self._follow([(name, "", False) for name in self.held])
-            self._follow([(mention.name, "", False) for mention in self._made_up_names()])
-            complete = self._take_all(self.own) and complete and not self._may_paste()
-            on_disk = on_disk or bool(self.files) or not complete
+        complete = self._take_made_up() and not self._may_paste()
+        on_disk = bool(self.files) or (self._made_up and not complete)
         if on_disk:
             # Without a file NVRTC is told not to look beside the includer, which for a header in memory is here.
             for name, folder in self._beside_held:
                 self._follow([(name, folder, False)])
+            self._beside |= self._made_up_held
+            complete = self._take_made_up() and complete and not self._may_paste()
         paths = sorted(self.files)
         return ReachableHeaders(
             held=tuple(sorted(self._reached)),
@@ -242,42 +243,61 @@ class _Search:
                 self.files[path] = version
                 todo += self._named_on_disk(path, version)
 
+    def _take_made_up(self) -> bool:
+        """Take all that macros could name, until that brings no more of them; False if nobody knows what it is."""
+        count = -1
+        while self._made_up and count < len(self.files) + len(self._reached):
+            count = len(self.files) + len(self._reached)
+            # It could be any header in memory, too.
+            self._follow([(name, "", False) for name in self.held])
+            names = {mention.name for mention in self._made_up_names()}
+            self._follow([(name, folder, False) for name in names for folder in ("", *self._beside)])
+            own = tuple(f"{directory}/" for directory in self.own)
+            apart = {one for one in self._beside if not f"{one}/".startswith(own)}
+            if not self._take_all((*self.own, *(apart if self._any_own(may_quote) else ()))):
+                return False
+        return not self._made_up or not self._any_own(may_lead_out)
+
     def _named_in_memory(self, holder: str) -> list[tuple[str, str, bool]]:
         found = mentions(self.held[holder])
         folder = os.path.dirname(holder)  # noqa: PTH120 - as below
-        self._made_up = self._made_up or any(not mention.name for mention in found)
+        here = os.path.join(_here(), folder)  # noqa: PTH118 - as below
+        if any(not mention.name for mention in found):
+            self._made_up = True
+            self._made_up_held.add(here)
         self._beside_held += [
-            (name, os.path.join(_here(), folder))  # noqa: PTH118 - as below
-            for name, quoted, _ in found
-            if quoted and name and name not in self.held
+            (name, here) for name, quoted, _ in found if quoted and name and name not in self.held
         ]
         return [(name, "", every) for name, _, every in found if name]
 
     def _named_on_disk(self, path: str, version: Stamp) -> list[tuple[str, str, bool]]:
         own = path.startswith(self._inside)
-        scan = _scan_file if _settled(version) else _scan_file.__wrapped__
-        found = scan(path, version, usual=own)
+        found = _of_version(_scan_file, path, version, usual=own)
         folder = os.path.dirname(path)  # noqa: PTH120 - a Path for each of hundreds of headers takes longer than reading them
-        if not self._made_up and not own:
-            self._made_up = any(not mention.name for mention in found)
+        if not own and any(not mention.name for mention in found):
+            self._made_up = True
+            self._beside.add(folder)
         return [(name, folder if quoted else "", every) for name, quoted, every in found if name]
 
     def _made_up_names(self) -> list[Mention]:
         """Return what macros spell out, in this source and in its author's headers: folders do not bound that."""
-        texts = _own_texts(self.code)
-        found = [mention for text in texts for mention in quoted_names(text)]
-        for path, version in self.files.items():
-            if not path.startswith(self._inside):
-                found += _spelled_names(path, version)
-        return found
+        return [
+            *(mention for text in _own_texts(self.code) for mention in quoted_names(text)),
+            *(mention for file in self._own_files() for mention in _of_version(_spelled_names, *file)),
+        ]
 
     def _may_paste(self) -> bool:
         """Whether a macro of this source's author could make up a word that asks for a header."""
-        return any(map(may_paste, _own_texts(self.code))) or any(
-            _may_paste_file(path, version)
-            for path, version in self.files.items()
-            if not path.startswith(self._inside)
+        return self._any_own(may_paste)
+
+    def _any_own(self, question: Callable[[bytes], bool]) -> bool:
+        """Whether something is so of any text that this source's author wrote."""
+        return any(map(question, _own_texts(self.code))) or any(
+            _of_version(_is_so, *file, question=question) for file in self._own_files()
         )
+
+    def _own_files(self) -> list[tuple[str, Stamp]]:
+        return [file for file in self.files.items() if not file[0].startswith(self._inside)]
 
     def _take_all(self, directories: Iterable[str]) -> bool:
         """Take every file below, and all that these include; return False if there are too many."""
@@ -337,9 +357,14 @@ def _spelled_names(path: str, _version: Stamp) -> tuple[Mention, ...]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _may_paste_file(path: str, _version: Stamp) -> bool:
-    """Return whether one version of a file has pieces of a word that asks."""
-    return may_paste(_read(path))
+def _is_so(path: str, _version: Stamp, *, question: Callable[[bytes], bool]) -> bool:
+    """Return what a question says of one version of a file."""
+    return question(_read(path))
+
+
+def _of_version(scan: functools._lru_cache_wrapper[_T], path: str, version: Stamp, **named: Any) -> _T:
+    """Return what a scan finds in one version of a file: it is remembered if another change would show in that."""
+    return (scan if _settled(version) else scan.__wrapped__)(path, version, **named)
 
 
 @functools.lru_cache(maxsize=8192)
