@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -246,6 +247,22 @@ def test_a_streams_window_is_taken_back_after_an_error(any_rig: Any, tensor: Any
     r.facade.log.clear()
     r.program.call((x, 0), stream=9)
     assert len(seen(r, *STEPS)) == 6
+
+
+@pytest.mark.parametrize("failing", [STEPS[1:], ("set_stream_window", "reset_persisting"), STEPS[3:]])
+def test_the_first_of_several_errors_is_raised(any_rig: Any, tensor: Any, failing: tuple[str, ...]) -> None:
+    r = any_rig(windowed(policy="stream"))
+    r.program.call((tensor("float32", 1000), 0), stream=9)
+
+    def refuse(method: str, *_: object) -> None:
+        raise DriverError(method, 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    for method in failing:
+        r.facade.on[method] = functools.partial(refuse, method)
+    r.facade.log.clear()
+    with pytest.raises(DriverError, match=failing[0]):
+        r.program.call((tensor("float32", 1000), 0), stream=9)
+    assert seen(r, *STEPS)[-1] == ("set_persisting_limit", 4096), "every other step is done"
 
 
 def interrupt(*_: object) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from trunnion.errors import TrunnionError
 from trunnion.launcher.entered import within_primary
 from trunnion.launcher.l2_persisting import PassingOwner, known_length
 from trunnion.model.plan import refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from trunnion.launcher.facade import DriverFacade, LaunchSpec
     from trunnion.launcher.l2_persisting import LimitDriver
@@ -19,6 +21,20 @@ __all__ = ["ProgramWindows"]
 
 _MAX_PERSISTING_L2, _MAX_WINDOW = 108, 109  # CUdevice_attribute
 _PERSISTING = 2  # CUaccessProperty
+
+
+def _afterwards(
+    undo: ExitStack, failures: list[TrunnionError], step: Callable[..., object], *args: object
+) -> None:
+    """Have a step done at the end, and how it fails noted."""
+
+    def noting() -> None:
+        try:
+            step(*args)
+        except TrunnionError as error:
+            failures.append(error)
+
+    undo.callback(noting)
 
 
 class _PrimaryLimit:
@@ -119,7 +135,7 @@ class ProgramWindows:
 
     @contextmanager
     def on_stream(self, launch: int, device: int, stream: int, memory: tuple[int, int]) -> Iterator[None]:
-        """Set a stream's window for the body, and leave nothing of it: after an error too.
+        """Set a stream's window for the body, and leave nothing of it: after an error too, of several the first.
 
         The limit is raised, the window set; then the body launches; then the window is taken away, the kernel waited
         for, its persisting lines are made normal, and the limit is what it was.
@@ -138,14 +154,18 @@ class ProgramWindows:
         facade, (address, nbytes) = self.facade, memory
         spec: Any = self._launches[launch].stream_window  # the launcher names launches that have one
         owner, limit = PassingOwner(self._name), _PrimaryLimit(facade, device)
+        failures: list[TrunnionError] = []
         with ExitStack() as undo:
+            afterwards: Callable[..., object] = partial(_afterwards, undo, failures)
             if nbytes:
-                undo.callback(facade.set_aside.release, device, owner, limit)
+                afterwards(facade.set_aside.release, device, owner, limit)
                 facade.set_aside.request(device, owner, self._share(device, nbytes), limit)
-                undo.callback(facade.reset_persisting, stream)
-                undo.callback(facade.set_stream_window, stream, spec, address, 0)
+                afterwards(facade.reset_persisting, stream)
+                afterwards(facade.set_stream_window, stream, spec, address, 0)
                 facade.set_stream_window(stream, spec, address, nbytes)
             yield
+        if failures:
+            raise failures[0]
 
     def _share(self, device: int, nbytes: int) -> int:
         return int(min(nbytes, self.facade.device_attribute(device, _MAX_PERSISTING_L2)))
