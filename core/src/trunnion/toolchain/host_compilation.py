@@ -200,7 +200,9 @@ def _started(
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:
     """End a process with all its parts, if it has not ended, and take it up: a forked child's parent does so."""
     if process.returncode is None and os.getpid() == owner:
-        os.killpg(process.pid, signal.SIGKILL)
+        # None of them where it was taken up already, and an interrupt came before its status was noted.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         # Not process.wait(): an interrupt inside of it may have left its lock behind, which it would wait for.
         with suppress(ChildProcessError):
             os.waitpid(process.pid, 0)
