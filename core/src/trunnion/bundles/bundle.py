@@ -27,7 +27,7 @@ from trunnion.errors import (
     UnknownProgramError,
     shorten,
 )
-from trunnion.messages import listed, quoted, spelled
+from trunnion.messages import listed, quoted, spelled, visible
 from trunnion.model.plan.refusals import AFTER_FORK, NO_DRIVER
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry, usual_distribution
@@ -177,7 +177,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         vouching = Vouching.of(digest, trusted_keys)
         file, data = _index_bytes(file_path(path), trusting=vouching.vouches)
         vouching.check(file, BUNDLE, hashlib.sha256(data).hexdigest())
-        return cls(file, Index.from_json(data, shorten(file.name)), registry=plugins, runtime=runtime)
+        return cls(file, Index.from_json(data, visible(file.name)), registry=plugins, runtime=runtime)
 
     # Programs --------------------------------------------------------------------------------------------------
 
@@ -521,7 +521,7 @@ def verified(path: str | PathLike[str], *, partly: bool = False) -> Verified:
     if os.path.isdir(given):  # noqa: PTH112 - False for a name that is too long, where Path.is_dir raises
         return Verified(ARTIFACT, Artifact.open(given).digest)
     file, data = _index_bytes(given, trusting=True)
-    bundle = Bundle(file, Index.from_json(data, shorten(file.name)), registry=default_registry())
+    bundle = Bundle(file, Index.from_json(data, visible(file.name)), registry=default_registry())
     if partly:
         return Verified(BUNDLE, bundle.digest, bundle.verify_present())
     bundle.verify()
