@@ -52,8 +52,17 @@ _NAME_OF_TYPE = type.__dict__["__name__"]  # a metaclass may have another one
 def describe(value: object, *, facts: bool = True) -> str:
     """Return what a value is, for a message: its type, and the value itself if it is Python's own and harmless.
 
-    Of a tensor it is the type of its elements, its shape and its device, which torch knows without looking at memory;
-    without ``facts`` it is its type alone, as launchers in C++ say of what is no number.
+    Parameters
+    ----------
+    value
+        Anything. No method of its own is asked, and of a tensor no memory is looked at.
+    facts
+        Whether a tensor is its elements' type, shape and device, too; else its type alone, as launchers in C++ say.
+
+    Returns
+    -------
+    str
+        Text of one line.
     """
     kind = type(value)
     if kind is int:
