@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.errors import TrunnionError
@@ -23,18 +22,12 @@ _MAX_PERSISTING_L2, _MAX_WINDOW = 108, 109  # CUdevice_attribute
 _PERSISTING = 2  # CUaccessProperty
 
 
-def _afterwards(
-    undo: ExitStack, failures: list[TrunnionError], step: Callable[..., object], *args: object
-) -> None:
-    """Have a step done at the end, and how it fails noted."""
-
-    def noting() -> None:
-        try:
-            step(*args)
-        except TrunnionError as error:
-            failures.append(error)
-
-    undo.callback(noting)
+def _noting(failures: list[TrunnionError], step: Callable[..., object], *args: object) -> None:
+    """Do a step, and note how it fails."""
+    try:
+        step(*args)
+    except TrunnionError as error:
+        failures.append(error)
 
 
 class _PrimaryLimit:
@@ -156,12 +149,11 @@ class ProgramWindows:
         owner, limit = PassingOwner(self._name), _PrimaryLimit(facade, device)
         failures: list[TrunnionError] = []
         with ExitStack() as undo:
-            afterwards: Callable[..., object] = partial(_afterwards, undo, failures)
             if nbytes:
-                afterwards(facade.set_aside.release, device, owner, limit)
+                undo.callback(_noting, failures, facade.set_aside.release, device, owner, limit)
                 facade.set_aside.request(device, owner, self._share(device, nbytes), limit)
-                afterwards(facade.reset_persisting, stream)
-                afterwards(facade.set_stream_window, stream, spec, address, 0)
+                undo.callback(_noting, failures, facade.reset_persisting, stream)
+                undo.callback(_noting, failures, facade.set_stream_window, stream, spec, address, 0)
                 facade.set_stream_window(stream, spec, address, nbytes)
             yield
         if failures:

@@ -35,9 +35,8 @@ _BLANK = re.compile(rb"[ \t\v\f\r]*")
 _MACRO = re.compile(rb"[A-Za-z_$\\(\x80-\xff]")  # what a name begins with; comments go on in other ways
 # Where a macro is defined, or stands in an include's line: each name there, whatever signs of quotes stand before it.
 _MADE = re.compile(rb"(?:define|include(?:_next)?|import|embed)(?![A-Za-z0-9_])(?![ \t]*[\"<])[^\n]*")
-_ANY_NAME = re.compile(
-    rb'(?="([^"\n]{1,%d})"|<([^<>\n]{1,%d})>)' % (_MOST_NAME, _MOST_NAME)
-)  # in linear time
+# In linear time: no name goes on beyond a sign that begins another.
+_ANY_NAME = re.compile(rb'(?="([^"\n]{1,%d})"|<([^<>\n]{1,%d})>)' % (_MOST_NAME, _MOST_NAME))
 _QUOTES = re.compile(rb"[^#](?:#|%:)(?![#:])[ \t]*[A-Za-z_]")
 _QUOTED = re.compile(rb'"[^"\n]*"')
 _OUT = re.compile(rb"(?<!\.)\.\.(?!\.)|(?:^|[\s(,<])/[A-Za-z_.]")

@@ -261,7 +261,7 @@ class _Search:
     def _named_in_memory(self, holder: str) -> list[tuple[str, str, bool]]:
         found = mentions(self.held[holder])
         folder = os.path.dirname(holder)  # noqa: PTH120 - as below
-        here = os.path.join(_here(), folder)  # noqa: PTH118 - as below
+        here = os.path.join(_here(), folder)  # noqa: PTH118 - a text, as the folders beside it are: a Path takes longer
         if any(not mention.name for mention in found):
             self._made_up = True
             self._made_up_held.add(here)
